@@ -1,0 +1,84 @@
+import { gzipSync } from 'node:zlib';
+import { pack } from 'tar-stream';
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { sha256Hex } from '../../constructs/lib/digest.ts';
+import { defaultTarLimits, gzipFixed, packTar, readTarGz, UnsafeArchive } from '../../constructs/lib/tar.ts';
+
+type Entry = {
+  name: string;
+  type?: 'file' | 'symlink' | 'link' | 'directory' | 'fifo';
+  linkname?: string;
+  body?: string;
+};
+
+async function archive(entries: Entry[]): Promise<Uint8Array> {
+  const out = pack();
+  for (const { body, ...header } of entries) out.entry(header, body ?? '');
+  out.finalize();
+  const chunks: Buffer[] = [];
+  for await (const chunk of out) chunks.push(chunk as Buffer);
+  return gzipSync(Buffer.concat(chunks));
+}
+
+const refusal = async (bytes: Uint8Array, limits = defaultTarLimits): Promise<string> => {
+  const error = await readTarGz(bytes, limits).then(
+    () => undefined,
+    (caught: unknown) => caught,
+  );
+  assert.instance(error, UnsafeArchive);
+  return String(error);
+};
+
+test('files come out as they went in, whatever the order', async () => {
+  const files = [
+    { path: 'b/c.txt', bytes: Buffer.from('c') },
+    { path: 'a.txt', bytes: Buffer.from('a') },
+  ];
+  const one = gzipFixed(await packTar(files));
+  const two = gzipFixed(await packTar([...files].reverse()));
+  assert.is(sha256Hex(one), sha256Hex(two));
+  assert.equal(
+    (await readTarGz(one)).map((file) => [file.path, Buffer.from(file.bytes).toString()]),
+    [
+      ['a.txt', 'a'],
+      ['b/c.txt', 'c'],
+    ],
+  );
+});
+
+test('the bytes are the same on every machine', async () => {
+  const bytes = gzipFixed(await packTar([{ path: 'index.json', bytes: Buffer.from('{"formatVersion":1}') }]));
+  assert.is(sha256Hex(bytes), '09e71210de567092e4b0a07e73a741256c05b75128a31bb16a55f4069932df4b');
+});
+
+for (const [what, entries] of [
+  ['an absolute path', [{ name: '/etc/passwd' }]],
+  ['a climbing path', [{ name: 'a/../../b' }]],
+  ['a symbolic link', [{ name: 'a', type: 'symlink', linkname: '/etc/passwd' }]],
+  ['a hard link', [{ name: 'a', type: 'link', linkname: 'b' }]],
+  ['a device', [{ name: 'a', type: 'fifo' }]],
+  ['a name given twice', [{ name: 'a' }, { name: './a' }]],
+  ['a back slash', [{ name: 'a\\b' }]],
+] as [string, Entry[]][]) {
+  test(`refuses ${what}`, async () => {
+    await refusal(await archive([{ name: 'fine', body: 'x' }, ...entries]));
+  });
+}
+
+test('refuses too many entries, a large entry, a gzip bomb and damage', async () => {
+  const three = await archive([
+    { name: 'a', body: 'x' },
+    { name: 'b', body: 'x' },
+    { name: 'c', body: 'x' },
+  ]);
+  assert.match(await refusal(three, { ...defaultTarLimits, maxFiles: 2 }), 'more than 2 entries');
+  const large = await archive([{ name: 'a', body: 'x'.repeat(2000) }]);
+  assert.match(await refusal(large, { ...defaultTarLimits, maxFileBytes: 1000 }), 'over 1000 bytes');
+  const bomb = await archive([{ name: 'a', body: '0'.repeat(8 * 1024 * 1024) }]);
+  assert.match(await refusal(bomb), 'unpacks to more than');
+  assert.match(await refusal(three.slice(0, three.length - 12)), 'damaged or truncated');
+  assert.match(await refusal(Buffer.from('not an archive')), 'damaged or truncated');
+});
+
+test.run();
