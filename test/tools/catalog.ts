@@ -1,0 +1,68 @@
+/** Programs that the tests and the quickstart build from pinned Go modules; `go/<module>` holds go.mod and go.sum. */
+export type ToolName =
+  | 'kube-apiserver'
+  | 'kubectl'
+  | 'kube-controller-manager'
+  | 'kube-scheduler'
+  | 'kubelet'
+  | 'kube-proxy'
+  | 'etcd'
+  | 'kwok'
+  | 'helm'
+  | 'crane';
+
+export type ModuleName = 'kubernetes' | 'etcd' | 'kwok' | 'helm' | 'crane';
+
+export interface GoModule {
+  readonly version: string;
+  /** Values stamped by the linker: variable to value. */
+  readonly stamps: Readonly<Record<string, string>>;
+}
+
+export interface Tool {
+  readonly module: ModuleName;
+  /** The main package. In a module with several tools its last part is the tool's name. */
+  readonly package: string;
+}
+
+export const modules: Readonly<Record<ModuleName, GoModule>> = {
+  kubernetes: {
+    version: 'v1.34.2',
+    stamps: {
+      'k8s.io/component-base/version.gitVersion': 'v1.34.2',
+      'k8s.io/component-base/version.gitMajor': '1',
+      'k8s.io/component-base/version.gitMinor': '34',
+    },
+  },
+  etcd: { version: 'v3.6.8', stamps: {} },
+  kwok: { version: 'v0.7.0', stamps: { 'sigs.k8s.io/kwok/pkg/consts.Version': 'v0.7.0' } },
+  helm: {
+    version: 'v3.19.2',
+    stamps: {
+      'helm.sh/helm/v3/internal/version.version': 'v3.19.2',
+      'helm.sh/helm/v3/pkg/lint/rules.k8sVersionMajor': '1',
+      'helm.sh/helm/v3/pkg/lint/rules.k8sVersionMinor': '34',
+      'helm.sh/helm/v3/pkg/chartutil.k8sVersionMajor': '1',
+      'helm.sh/helm/v3/pkg/chartutil.k8sVersionMinor': '34',
+    },
+  },
+  crane: {
+    version: 'v0.21.6',
+    stamps: { 'github.com/google/go-containerregistry/cmd/crane/cmd.Version': 'v0.21.6' },
+  },
+};
+
+export const catalog: Readonly<Record<ToolName, Tool>> = {
+  'kube-apiserver': { module: 'kubernetes', package: 'k8s.io/kubernetes/cmd/kube-apiserver' },
+  kubectl: { module: 'kubernetes', package: 'k8s.io/kubernetes/cmd/kubectl' },
+  'kube-controller-manager': { module: 'kubernetes', package: 'k8s.io/kubernetes/cmd/kube-controller-manager' },
+  'kube-scheduler': { module: 'kubernetes', package: 'k8s.io/kubernetes/cmd/kube-scheduler' },
+  kubelet: { module: 'kubernetes', package: 'k8s.io/kubernetes/cmd/kubelet' },
+  'kube-proxy': { module: 'kubernetes', package: 'k8s.io/kubernetes/cmd/kube-proxy' },
+  etcd: { module: 'etcd', package: 'go.etcd.io/etcd/server/v3' },
+  kwok: { module: 'kwok', package: 'sigs.k8s.io/kwok/cmd/kwok' },
+  helm: { module: 'helm', package: 'helm.sh/helm/v3/cmd/helm' },
+  crane: { module: 'crane', package: 'github.com/google/go-containerregistry/cmd/crane' },
+};
+
+export const toolNames = Object.keys(catalog) as ToolName[];
