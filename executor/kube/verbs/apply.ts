@@ -1,0 +1,106 @@
+import { deepEqual } from '../../../constructs/lib/json.ts';
+import type { Answer, CallOptions } from '../call.ts';
+import { applyConflict, goneByUid, parseStatus } from '../classify.ts';
+import { objectPath } from '../discovery.ts';
+import type { ApplyOutcome, Subject, Written } from '../outcome.ts';
+import { type KubeObject, refOf, resourceVersionOf } from '../types.ts';
+import { ask, isResource, locate, refusal, subjectOf, type VerbContext, written } from './context.ts';
+
+export interface ApplyOptions extends CallOptions {
+  readonly fieldManager: string;
+  /** Asks what would happen; nothing is stored. */
+  readonly dryRun?: boolean;
+  /** Only an object with this UID is changed; none is created. */
+  readonly uid?: string;
+  /** The live object as last seen: lets the outcome tell `unchanged` from `configured`. */
+  readonly live?: KubeObject;
+}
+
+/** Fields of metadata that belong to the server. Sent with an apply they are refused, or mean a precondition. */
+const serverFields = [
+  'managedFields',
+  'resourceVersion',
+  'creationTimestamp',
+  'deletionTimestamp',
+  'generation',
+  'selfLink',
+  'uid',
+] as const;
+
+/** The body of an apply: the intent, without what the server fills in, with the UID when that is the precondition. */
+export function applyBody(object: KubeObject, uid: string | undefined): string {
+  const metadata = { ...object.metadata };
+  for (const field of serverFields) delete metadata[field];
+  return JSON.stringify({ ...object, metadata: uid === undefined ? metadata : { ...metadata, uid } });
+}
+
+/**
+ * Server-side apply. Fields that another manager holds stay untouched and come back as `conflict`: there is no way to
+ * overwrite them from here. Unknown and duplicate fields are refused.
+ */
+export async function apply(context: VerbContext, object: KubeObject, options: ApplyOptions): Promise<ApplyOutcome> {
+  const ref = refOf(object);
+  const subject = subjectOf(options.dryRun === true ? 'dry run' : 'apply', ref);
+  const resource = await locate(context, subject, ref, options);
+  if (!isResource(resource)) return resource;
+  const answer = await ask(
+    context,
+    ref,
+    {
+      method: 'PATCH',
+      path: objectPath(resource, ref),
+      query: {
+        fieldManager: options.fieldManager,
+        fieldValidation: 'Strict',
+        dryRun: options.dryRun === true ? 'All' : undefined,
+      },
+      headers: { 'content-type': 'application/apply-patch+yaml' },
+      body: applyBody(object, options.uid),
+    },
+    options,
+  );
+  if (answer.type === 'answer') {
+    const known = interpret(subject, answer, options);
+    if (known !== undefined) return known;
+  }
+  return refusal(context, subject, answer, options);
+}
+
+function interpret(subject: Subject, answer: Answer, options: ApplyOptions): ApplyOutcome | undefined {
+  if (answer.status === 201) return { type: 'created', ...written(answer) };
+  if (answer.status === 200) return compared(written(answer), options);
+  const gone = options.uid === undefined ? undefined : goneByUid(subject, answer);
+  return gone ?? applyConflict(subject, answer) ?? raced(subject, answer);
+}
+
+/** A stored no-op keeps the resourceVersion; a dry run always does, so there the contents decide. */
+function compared(result: Written, { live, dryRun }: ApplyOptions): ApplyOutcome {
+  const same =
+    live !== undefined && (dryRun === true ? sameContent(live, result.object) : sameVersion(live, result.object));
+  return { type: same ? 'unchanged' : 'configured', ...result };
+}
+
+function sameVersion(live: KubeObject, result: KubeObject): boolean {
+  return live.metadata.uid === result.metadata.uid && resourceVersionOf(live) === resourceVersionOf(result);
+}
+
+function sameContent(live: KubeObject, result: KubeObject): boolean {
+  return deepEqual(withoutBookkeeping(live), withoutBookkeeping(result));
+}
+
+function withoutBookkeeping(object: KubeObject): KubeObject {
+  const { managedFields: _m, resourceVersion: _r, generation: _g, ...metadata } = object.metadata;
+  return { ...object, metadata };
+}
+
+/** A 409 that names no manager: another write came between. The server retried already, so the caller is told to. */
+function raced(subject: Subject, answer: Answer): ApplyOutcome | undefined {
+  if (answer.status !== 409) return undefined;
+  const status = parseStatus(answer.text);
+  if (status.reason !== 'Conflict' && status.reason !== 'AlreadyExists') return undefined;
+  return {
+    type: 'unavailable',
+    message: `${subject.what}: 409 ${status.reason}: another write came between`,
+    mayHaveHappened: answer.retried,
+  };
+}
