@@ -1,0 +1,169 @@
+import { shortDigest } from '../lib/digest.ts';
+
+/** Names, numbers and limits that every part shares. Changing one of them is a change of a public contract. */
+
+export const apiGroup = 'keelson.dev';
+export const apiVersion = 'keelson.dev/v1alpha1';
+export const networkApiVersion = 'network.keelson.dev/v1alpha1';
+
+/** Where the executor, the payloads and the Releases live. */
+export const systemNamespace = 'keelson-system';
+/** Where Kube-OVN and the objects that describe it live. */
+export const networkNamespace = 'kube-system';
+
+/** In-cluster roles; each has its own Deployment, account, RBAC and Lease. */
+export const roles = ['executor', 'storage', 'addresses', 'convert'] as const;
+export type Role = (typeof roles)[number];
+
+/** Name of the Deployment and of the service account of a role. */
+export const roleName = (role: Role): string => `keelson-${role}`;
+
+/** Server-side apply managers. They are never renamed: ownership of every object hangs on them. */
+export const managers = {
+  objects: 'keelson',
+  status: 'keelson-status',
+  flux: 'kustomize-controller',
+  argo: 'argocd-controller',
+  none: 'keelson-deliver',
+} as const;
+
+/** Field manager that `bootstrap` and `deliver` use, so that a later hand-over to the courier has one owner. */
+export const courierManager = (courier: 'flux' | 'argo' | 'none'): string => managers[courier];
+
+export const labels = {
+  managedBy: 'app.kubernetes.io/managed-by',
+  release: 'keelson.dev/release',
+  phase: 'keelson.dev/phase',
+  installationUID: 'keelson.dev/installation-uid',
+  /** On ConfigMaps of ours: what they hold (`payload`, `retained`, `ledger`, `plan`, `report`). */
+  holds: 'keelson.dev/holds',
+  /** On a namespace: gates may be bypassed by a test executor. */
+  testCluster: 'keelson.dev/test-cluster',
+} as const;
+export const managedByValue = 'keelson';
+
+export const annotations = {
+  /** The object's own id; a copy of the object does not match it. */
+  id: 'keelson.dev/id',
+  /** Digest of the payload that an object or a chunk belongs to. */
+  payload: 'keelson.dev/payload',
+  /** `fail` or `yield`. */
+  conflictPolicy: 'keelson.dev/conflict-policy',
+  /** JSON pointers, separated by commas, that a `yield` object gives up to another manager. */
+  yieldFields: 'keelson.dev/yield-fields',
+  /** `"true"`: may be deleted and created again when a change hits an immutable field. */
+  recreate: 'keelson.dev/recreate',
+  /** `"true"`: created once and never changed afterwards. */
+  createOnly: 'keelson.dev/create-only',
+  /** `"disabled"`: left in place when it leaves the payload. */
+  prune: 'keelson.dev/prune',
+  /** `"true"` on a manifest: the object is to be absent. */
+  absent: 'keelson.dev/absent',
+  /** Break-glass: nothing of ours writes the object or the release. */
+  hold: 'keelson.dev/hold',
+  /** Break-glass on a Release: enforce this retained payload. */
+  pin: 'keelson.dev/pin',
+  /** UID of the object: its deletion is meant. */
+  confirmDelete: 'keelson.dev/confirm-delete',
+  /** `<n>/<count>` on a chunk of a payload. */
+  chunk: 'keelson.dev/chunk',
+  /** sha256 over the joined chunks of a payload. */
+  archive: 'keelson.dev/archive-sha256',
+  /** Number of shards the ledger was divided into when this one was written. */
+  shards: 'keelson.dev/ledger-shards',
+} as const;
+
+/** Foreign annotations that carry meaning for us. */
+export const foreignAnnotations = {
+  helmResourcePolicy: 'helm.sh/resource-policy',
+  helmHook: 'helm.sh/hook',
+  podDeletionCost: 'controller.kubernetes.io/pod-deletion-cost',
+} as const;
+
+export const orphanFinalizer = 'keelson.dev/orphan';
+
+const uid8 = (uid: string): string => uid.replaceAll('-', '').slice(0, 8);
+
+export const leaseNames = {
+  role: (role: Role): string => `keelson-${role}`,
+  installation: (uid: string): string => `keelson-installation-${uid8(uid)}`,
+  central: (uid: string): string => `keelson-central-${uid8(uid)}`,
+} as const;
+
+/** Secret that holds the public keys whose signatures are accepted. */
+export const trustSecret = 'keelson-trust';
+
+export const configMapNames = {
+  payload: (release: string, digest: string, n: number): string =>
+    `keelson-payload-${release}-${shortDigest(digest)}-${n}`,
+  retained: (release: string, digest: string, n: number): string =>
+    `keelson-retained-${release}-${shortDigest(digest)}-${n}`,
+  ledger: (release: string, n: number): string => `keelson-ledger-${release}-${n}`,
+  plan: (release: string): string => `keelson-plan-${release}`,
+  report: (digest: string): string => `keelson-report-${shortDigest(digest)}`,
+} as const;
+
+/** TCP ports on the host; all lie between 10670 and 10679. */
+export const ports = {
+  metrics: 10670,
+  page: 10671,
+  central: 10672,
+  centralSpare: 10673,
+  chassis: 10674,
+  chassisSpare: 10675,
+  drain: 10676,
+  fence: 10677,
+  convert: 10678,
+  convertSpare: 10679,
+} as const;
+
+/** Timings in milliseconds. Parts take them as an options object, so that tests can shorten them. */
+export const timings = {
+  lease: { durationMs: 30_000, renewMs: 10_000 },
+  backoff: { initialMs: 2_000, factor: 2, maxMs: 120_000, jitter: 0.2 },
+  sweepMs: 600_000,
+  outageGraceMs: 30_000,
+  phaseSoftLimitMs: 600_000,
+  driftFight: { repairs: 3, windowMs: 3_600_000 },
+  evidence: { nodeConcurrency: 4, certificateMs: 86_400_000, leaderProbeMs: 5_000, nodeProbeMs: 10_000 },
+} as const;
+
+/** Sizes in bytes, and counts. */
+export const limits = {
+  chunkBytes: 128 * 1024,
+  archiveBytes: 8 * 1024 * 1024,
+  unpackedBytes: 64 * 1024 * 1024,
+  objectBytes: 1024 * 1024,
+  indexBytes: 8 * 1024 * 1024,
+  objects: 5_000,
+  phases: 64,
+  gatesPerPhase: 16,
+  statusBytes: 32 * 1024,
+  conditionMessage: 1_024,
+  history: 100,
+  failures: 10,
+} as const;
+
+export const payloadFormatVersion = 1;
+
+/** Label selector of the nodes that carry OVN central when a spec names none. */
+export const defaultCentralSelector: Readonly<Record<string, string>> = { 'node-role.kubernetes.io/control-plane': '' };
+
+/** User and group of the member runtime. */
+export const memberUID = 65532;
+
+/**
+ * Kinds, as `group/Kind`, whose removal always needs a person: they hold data, or take other objects with them.
+ */
+export const confirmKinds: readonly string[] = [
+  '/Namespace',
+  '/PersistentVolume',
+  '/PersistentVolumeClaim',
+  'apiextensions.k8s.io/CustomResourceDefinition',
+  'apps/DaemonSet',
+  'apps/StatefulSet',
+  'storage.k8s.io/StorageClass',
+];
+
+/** Kinds, as `group/Kind`, that are left in place when they leave a payload, whatever the prune policy says. */
+export const neverPrunedKinds: readonly string[] = ['/PersistentVolumeClaim', '/PersistentVolume'];

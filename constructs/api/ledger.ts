@@ -1,0 +1,189 @@
+import { z } from 'zod';
+import { type Digest, digestOf, sha256Hex } from '../lib/digest.ts';
+import { canonicalJson, type JsonValue } from '../lib/json.ts';
+import type { Problem } from '../lib/problems.ts';
+import { annotations, configMapNames, labels, limits, managedByValue } from './constants.ts';
+import { digest, dnsLabel, objectUID, requiredText } from './fields.ts';
+import { readShape, type Shaped } from './shape.ts';
+
+/**
+ * The ledger: every object id that a release means to have or has, with the UID it was seen under. An id enters it
+ * before the first write and leaves it only when the object is known to be gone.
+ */
+
+export const ledgerStates = ['intended', 'applied', 'pruning', 'unmanaged'] as const;
+export type LedgerState = (typeof ledgerStates)[number];
+
+export const ledgerEntry = z.strictObject({
+  id: requiredText(700),
+  /** Absent until the object was seen. */
+  uid: objectUID().optional(),
+  state: z.enum(ledgerStates),
+  /** Hex sha256 of the object as the payload lists it. */
+  sha256: z
+    .string()
+    .max(64)
+    .regex(/^[0-9a-f]{64}$/),
+  phase: dnsLabel(),
+  /** Content digest of the payload that last named the object. */
+  payload: digest(),
+});
+export type LedgerEntry = z.infer<typeof ledgerEntry>;
+export type Ledger = ReadonlyMap<string, LedgerEntry>;
+
+const ledgerChunk = z.array(ledgerEntry).max(limits.objects * 2);
+
+export const emptyLedger: Ledger = new Map();
+
+/** Entries in the order of their ids. */
+export const sortedEntries = (ledger: Ledger): LedgerEntry[] =>
+  [...ledger.values()].sort((a, b) => (a.id < b.id ? -1 : a.id > b.id ? 1 : 0));
+
+/** Digest over all entries. */
+export const ledgerDigest = (ledger: Ledger): Digest => digestOf(sortedEntries(ledger) as unknown as JsonValue);
+
+export interface LedgerConfigMap {
+  readonly apiVersion: 'v1';
+  readonly kind: 'ConfigMap';
+  readonly metadata: {
+    readonly name: string;
+    readonly namespace: string;
+    readonly labels: Readonly<Record<string, string>>;
+    readonly annotations: Readonly<Record<string, string>>;
+  };
+  readonly data: Readonly<Record<string, string>>;
+}
+
+/** Key of the one member of `data`. */
+export const ledgerKey = 'entries.json';
+
+/** Shard of an id among `shards`, a power of two. Doubling moves an id from n to n or to n + shards, nowhere else. */
+export const shardOf = (id: string, shards: number): number => Number.parseInt(sha256Hex(id).slice(0, 8), 16) % shards;
+
+const shardTexts = (ledger: Ledger, shards: number): string[] => {
+  const parts: LedgerEntry[][] = Array.from({ length: shards }, () => []);
+  for (const entry of sortedEntries(ledger)) parts[shardOf(entry.id, shards)]?.push(entry);
+  return parts.map((part) => canonicalJson(part as unknown as JsonValue));
+};
+
+/**
+ * The ledger as ConfigMaps, by shard number. The number of shards is a power of two, never below `minShards`, and the
+ * smallest that keeps each below 128 KiB. An id stays in its shard as long as the number does, so that one changed
+ * entry is one write.
+ *
+ * Shards must be written from the highest number down ({@link ledgerWriteOrder}) and none is ever given up: when the
+ * number grows, ids move only upwards, so that a crash between two writes leaves an id in two shards and never in none.
+ */
+export function encodeLedger(
+  ledger: Ledger,
+  target: { release: string; namespace: string; minShards?: number },
+): LedgerConfigMap[] {
+  let shards = Math.max(1, target.minShards ?? 1);
+  let texts = shardTexts(ledger, shards);
+  while (texts.some((part) => Buffer.byteLength(part) > limits.chunkBytes)) {
+    shards *= 2;
+    texts = shardTexts(ledger, shards);
+  }
+  return texts.map((part, n) => ({
+    apiVersion: 'v1',
+    kind: 'ConfigMap',
+    metadata: {
+      name: configMapNames.ledger(target.release, n),
+      namespace: target.namespace,
+      labels: { [labels.managedBy]: managedByValue, [labels.release]: target.release, [labels.holds]: 'ledger' },
+      annotations: { [annotations.shards]: String(shards) },
+    },
+    data: { [ledgerKey]: part },
+  }));
+}
+
+/**
+ * The order in which the ConfigMaps must be written so that a crash in between loses nothing.
+ * @param existing number of shards that {@link decodeLedger} reported; 0 when there is no ledger yet.
+ */
+export function ledgerWriteOrder(configMaps: readonly LedgerConfigMap[], existing: number): LedgerConfigMap[] {
+  const order = configMaps.toReversed();
+  const zero = configMaps[0];
+  if (existing > 0 || configMaps.length < 2 || zero === undefined) return order;
+  // An empty first shard makes every state of the first write readable.
+  const metadata = { ...zero.metadata, annotations: { [annotations.shards]: '1' } };
+  return [{ ...zero, metadata, data: { [ledgerKey]: '[]' } }, ...order];
+}
+
+export interface ReadLedger {
+  readonly ledger: Map<string, LedgerEntry>;
+  /** Number of shards, to be passed on as `minShards`; 0 when there are none yet. */
+  readonly shards: number;
+  /** False after a crash while the number grew: all shards must be written before any entry is removed. */
+  readonly settled: boolean;
+}
+
+export interface ReadLedgerConfigMap {
+  readonly metadata: { readonly name: string; readonly annotations?: Readonly<Record<string, string>> | undefined };
+  readonly data?: Readonly<Record<string, string>> | undefined;
+}
+
+/**
+ * The ledger from its ConfigMaps, in any order. An id that a crash left in two shards is taken from the one written
+ * under the larger number of shards. A damaged ledger is refused whole: acting on a part of it could lose an object.
+ */
+export function decodeLedger(configMaps: readonly ReadLedgerConfigMap[]): Shaped<ReadLedger> {
+  const problems: Problem[] = [];
+  const chosen = new Map<string, { entry: LedgerEntry; shards: number }>();
+  const written = new Map<number, number>();
+  let most = 0;
+  for (const configMap of configMaps) {
+    const object = `ConfigMap ${configMap.metadata.name}`;
+    const shards = Number(configMap.metadata.annotations?.[annotations.shards]);
+    if (!Number.isInteger(shards) || shards < 1 || (shards & (shards - 1)) !== 0) {
+      problems.push(unreadable(object, `annotation ${annotations.shards} is not a power of two`));
+      continue;
+    }
+    most = Math.max(most, shards);
+    written.set(Number(configMap.metadata.name.replace(/^.*-/, '')), shards);
+    const entries = readEntries(configMap.data?.[ledgerKey], object);
+    if (!entries.ok) problems.push(...entries.problems);
+    else
+      for (const entry of entries.value)
+        if ((chosen.get(entry.id)?.shards ?? 0) < shards) chosen.set(entry.id, { entry, shards });
+  }
+  for (const n of missingShards(written, most))
+    problems.push(unreadable(`ConfigMap number ${n} of ${most}`, 'the shard is missing'));
+  if (problems.length > 0) return { ok: false, problems };
+  const ledger = new Map([...chosen].map(([id, { entry }]) => [id, entry]));
+  return {
+    ok: true,
+    value: { ledger, shards: most, settled: [...written.values()].every((shards) => shards === most) },
+  };
+}
+
+/** Shards whose ids are in no other: neither written themselves, nor still part of one written before the number grew. */
+function missingShards(written: ReadonlyMap<number, number>, shards: number): number[] {
+  const covered = (n: number): boolean => {
+    if (written.has(n)) return true;
+    for (let fewer = shards / 2; fewer >= 1; fewer /= 2) {
+      const before = written.get(n % fewer);
+      if (before !== undefined && before <= fewer) return true;
+    }
+    return false;
+  };
+  return Array.from({ length: shards }, (_, n) => n).filter((n) => !covered(n));
+}
+
+const unreadable = (object: string, message: string): Problem => ({
+  reason: 'LedgerUnreadable',
+  message,
+  object,
+  remedy: 'restore the ConfigMap from a backup of etcd; the executor writes nothing until it can read the ledger',
+});
+
+function readEntries(raw: string | undefined, object: string): Shaped<LedgerEntry[]> {
+  if (raw === undefined) return { ok: false, problems: [unreadable(object, `data has no ${ledgerKey}`)] };
+  let value: unknown;
+  try {
+    value = JSON.parse(raw);
+  } catch {
+    return { ok: false, problems: [unreadable(object, `${ledgerKey} is not JSON`)] };
+  }
+  return readShape(ledgerChunk, value, { reason: 'LedgerUnreadable', object });
+}
