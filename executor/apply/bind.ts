@@ -14,11 +14,11 @@ export type BoundObject =
   | { readonly ok: false; readonly problems: Problem[] };
 
 /** The object as it is to be applied. The rendered object is not touched. */
-export function bindItem(item: Item, valueOf: BindValue): BoundObject {
+export function bindItem(item: Item, bindValue: BindValue): BoundObject {
   let object: JsonValue = item.object;
   const problems: Problem[] = [];
   for (const { at, what } of item.entry.bind ?? []) {
-    const bound = valueOf(what, at, item.entry);
+    const bound = bindValue(what, at, item.entry);
     if ('problem' in bound)
       problems.push({ reason: 'BindingMissing', message: bound.problem, object: describeRef(itemRef(item)), path: at });
     else object = setAt(object, at, bound.value);

@@ -58,7 +58,7 @@ function member(value: JsonObject, path: readonly Step[], at: number): { name: s
 
 function element(value: readonly JsonValue[], step: Step): number {
   if ('index' in step) return step.index;
-  if ('value' in step) return value.findIndex((item) => item === step.value);
+  if ('value' in step) return value.indexOf(step.value);
   if (!('keys' in step)) return -1;
   return value.findIndex(
     (item) => isObject(item) && Object.entries(step.keys).every(([key, wanted]) => item[key] === wanted),

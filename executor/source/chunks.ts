@@ -1,0 +1,48 @@
+/** Reads the ConfigMaps that hold archives of one release, whichever of the two kinds of copies they are. */
+import { labels } from '../../constructs/api/constants.ts';
+import type { Problem } from '../../constructs/lib/problems.ts';
+import type { KubeClient } from '../kube/client.ts';
+import type { KubeObject } from '../kube/types.ts';
+
+export type ChunksRead =
+  | { readonly type: 'read'; readonly configMaps: readonly ChunkRead[] }
+  | { readonly type: 'unavailable'; readonly problem: Problem };
+
+/** A ConfigMap as the payload format reads it, and what deleting it takes. */
+export interface ChunkRead {
+  readonly metadata: { readonly name: string; readonly annotations?: Readonly<Record<string, string>> };
+  readonly binaryData?: Readonly<Record<string, string>>;
+  readonly uid: string;
+  /** RFC 3339. */
+  readonly created: string;
+}
+
+function asChunk(object: KubeObject): ChunkRead {
+  const { name, uid, annotations, creationTimestamp } = object.metadata;
+  const { binaryData } = object as { binaryData?: Readonly<Record<string, string>> };
+  return {
+    metadata: { name: name ?? '', ...(annotations === undefined ? {} : { annotations }) },
+    ...(binaryData === undefined ? {} : { binaryData }),
+    uid: uid ?? '',
+    created: typeof creationTimestamp === 'string' ? creationTimestamp : '',
+  };
+}
+
+/** Lists the chunks of one release. */
+export async function readChunks(
+  client: KubeClient,
+  target: { readonly namespace: string; readonly release: string; readonly holds: 'payload' | 'retained' },
+  signal: AbortSignal,
+): Promise<ChunksRead> {
+  const listed = await client.list(
+    {
+      apiVersion: 'v1',
+      kind: 'ConfigMap',
+      namespace: target.namespace,
+      labelSelector: `${labels.holds}=${target.holds},${labels.release}=${target.release}`,
+    },
+    { signal },
+  );
+  if (listed.type === 'listed') return { type: 'read', configMaps: listed.items.map(asChunk) };
+  return { type: 'unavailable', problem: { reason: 'ApiUnavailable', message: listed.message } };
+}
