@@ -19,7 +19,7 @@ import { type ApplyOptions, apply } from './verbs/apply.ts';
 import { type Creatable, create } from './verbs/create.ts';
 import { type DeleteOptions, remove } from './verbs/delete.ts';
 import { get, getPath } from './verbs/get.ts';
-import { list, type Selection } from './verbs/list.ts';
+import { type ListOptions, list, type Selection } from './verbs/list.ts';
 import { type LeaseObject, mergeStatus, putLease, replaceManagedFields, type StatusPatch } from './verbs/update.ts';
 import { type WatchOptions, type WatchStart, watch } from './verbs/watch.ts';
 
@@ -37,7 +37,7 @@ export interface KubeClient {
   forget(apiVersion?: string): void;
   get(ref: ObjectRef, options?: CallOptions): Promise<GetOutcome>;
   getPath(path: string, options?: CallOptions): Promise<PathOutcome>;
-  list(selection: Selection, options?: CallOptions): Promise<ListOutcome>;
+  list(selection: Selection, options?: ListOptions): Promise<ListOutcome>;
   watch(selection: Selection, options: WatchOptions): Promise<WatchStart>;
   apply(object: KubeObject, options: ApplyOptions): Promise<ApplyOutcome>;
   mergeStatus(ref: ObjectRef, patch: StatusPatch, options: ManagedCallOptions): Promise<UpdateOutcome>;

@@ -12,6 +12,8 @@ export interface ApplyOptions extends CallOptions {
   readonly dryRun?: boolean;
   /** Only an object with this UID is changed; none is created. */
   readonly uid?: string;
+  /** Only in this version; another live version answers `unavailable`, since another write came between. */
+  readonly resourceVersion?: string;
   /** The live object as last seen: lets the outcome tell `unchanged` from `configured`. */
   readonly live?: KubeObject;
 }
@@ -27,11 +29,13 @@ const serverFields = [
   'uid',
 ] as const;
 
-/** The body of an apply: the intent, without what the server fills in, with the UID when that is the precondition. */
-export function applyBody(object: KubeObject, uid: string | undefined): string {
+/** The body of an apply: the intent, without what the server fills in, with UID and version when these are preconditions. */
+export function applyBody(object: KubeObject, uid: string | undefined, resourceVersion?: string): string {
   const metadata = { ...object.metadata };
   for (const field of serverFields) delete metadata[field];
-  return JSON.stringify({ ...object, metadata: uid === undefined ? metadata : { ...metadata, uid } });
+  if (uid !== undefined) metadata.uid = uid;
+  if (resourceVersion !== undefined) metadata.resourceVersion = resourceVersion;
+  return JSON.stringify({ ...object, metadata });
 }
 
 /**
@@ -55,7 +59,7 @@ export async function apply(context: VerbContext, object: KubeObject, options: A
         dryRun: options.dryRun === true ? 'All' : undefined,
       },
       headers: { 'content-type': 'application/apply-patch+yaml' },
-      body: applyBody(object, options.uid),
+      body: applyBody(object, options.uid, options.resourceVersion),
     },
     options,
   );

@@ -15,6 +15,13 @@ export interface Selection extends KindRef {
   readonly fieldSelector?: string;
 }
 
+export interface ListOptions extends CallOptions {
+  /** Asks for metadata alone; the items carry nothing else. */
+  readonly metadataOnly?: boolean;
+}
+
+const metadataList = 'application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1';
+
 const pageSize = 500;
 
 /** Words for messages: `ConfigMap in demo (app=x)`. */
@@ -49,7 +56,7 @@ export async function locateSelection(
 export async function list(
   context: VerbContext,
   selection: Selection,
-  options: CallOptions = {},
+  options: ListOptions = {},
 ): Promise<ListOutcome> {
   const subject: Subject = {
     what: `list of ${describeSelection(selection)}`,
@@ -66,15 +73,16 @@ async function pages(
   subject: Subject,
   resource: Resource,
   selection: Selection,
-  options: CallOptions,
+  options: ListOptions,
 ): Promise<ListOutcome> {
+  const headers: Record<string, string> = options.metadataOnly === true ? { accept: metadataList } : {};
   const items: KubeObject[] = [];
   let next: string | undefined;
   for (;;) {
     const query = { ...selectionQuery(selection), limit: String(pageSize), continue: next };
     const answer = await call(
       context.caller,
-      { method: 'GET', path: collectionPath(resource, selection.namespace), query, headers: {} },
+      { method: 'GET', path: collectionPath(resource, selection.namespace), query, headers },
       options,
     );
     if (answer.type === 'answer' && answer.status === 410)
