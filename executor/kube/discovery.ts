@@ -116,7 +116,8 @@ export class Discovery {
   async #ask(apiVersion: string, options: CallOptions): Promise<Fetched | Rejection> {
     const subject = { what: `discovery of ${apiVersion}` };
     const request = { method: 'GET', path: versionPath(apiVersion), query: {}, headers: {} } as const;
-    const answer = await call(this.#caller, request, options);
+    // Past the limiter: whoever waits for it may hold a slot's worth of work, or be a Lease.
+    const answer = await call(this.#caller, request, options, false);
     if (answer.type === 'none') return unanswered(subject, answer);
     if (answer.status === 404) return { type: 'kinds', kinds: new Map() };
     const list = answer.status === 200 ? parseObject(answer.text) : undefined;

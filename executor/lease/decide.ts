@@ -1,0 +1,101 @@
+/**
+ * The decisions about a Lease, without clock or network. Times are milliseconds of the caller's own monotonic clock; what
+ * another process wrote into a Lease as a time is never looked at.
+ */
+import { isObject } from '../../constructs/lib/json.ts';
+import type { KubeObject } from '../kube/types.ts';
+import type { LeaseTimings } from './timings.ts';
+
+/** What a Lease says. An empty holder means that it is free. */
+export interface LeaseView {
+  readonly uid: string;
+  readonly resourceVersion: string;
+  readonly holder: string;
+  readonly durationMs: number | undefined;
+  readonly transitions: number;
+}
+
+/** One uncached look: when it was asked for, and when its answer came. */
+export interface Look {
+  readonly sentAt: number;
+  readonly receivedAt: number;
+  readonly lease: LeaseView | undefined;
+}
+
+/** Proof of one acquisition: no other acquisition of any Lease has the same. */
+export interface LeaseToken {
+  readonly leaseUid: string;
+  readonly holder: string;
+  readonly transitions: number;
+}
+
+/** Who wants a Lease, and since when it has seen the Lease of another unchanged. */
+export interface Contender {
+  readonly identity: string;
+  readonly watched?: { readonly uid: string; readonly resourceVersion: string; readonly since: number };
+}
+
+/**
+ * `create`: there is none. `take`: it is free, or its holder did not renew for its whole duration. `resume`: it is ours
+ * already (an earlier write of ours arrived though its reply was lost). `wait`: look again after `ms`.
+ */
+export type Contention =
+  | { readonly type: 'create' }
+  | { readonly type: 'take'; readonly lease: LeaseView; readonly transitions: number }
+  | { readonly type: 'resume'; readonly lease: LeaseView }
+  | { readonly type: 'wait'; readonly ms: number; readonly holder: string };
+
+/** The view of a Lease object. */
+export function viewOf(object: KubeObject): LeaseView {
+  const spec = isObject(object.spec) ? object.spec : {};
+  const seconds = spec.leaseDurationSeconds;
+  return {
+    uid: object.metadata.uid ?? '',
+    resourceVersion: object.metadata.resourceVersion ?? '',
+    holder: typeof spec.holderIdentity === 'string' ? spec.holderIdentity : '',
+    durationMs: typeof seconds === 'number' && seconds > 0 ? seconds * 1000 : undefined,
+    transitions: typeof spec.leaseTransitions === 'number' ? spec.leaseTransitions : 0,
+  };
+}
+
+/**
+ * What a contender does after a look. It takes the Lease of another only when two looks, the later asked for at least the
+ * Lease's duration after the earlier was answered, saw the same UID and version.
+ */
+export function contend(
+  contender: Contender,
+  look: Look,
+  timings: LeaseTimings,
+): { readonly contender: Contender; readonly action: Contention } {
+  const { lease } = look;
+  const { identity, watched } = contender;
+  if (lease === undefined) return { contender: { identity }, action: { type: 'create' } };
+  if (lease.holder === identity) return { contender: { identity }, action: { type: 'resume', lease } };
+  if (lease.holder === '')
+    return { contender: { identity }, action: { type: 'take', lease, transitions: lease.transitions + 1 } };
+  const same = watched !== undefined && watched.uid === lease.uid && watched.resourceVersion === lease.resourceVersion;
+  const since = same ? watched.since : look.receivedAt;
+  const left = since + (lease.durationMs ?? timings.durationMs) - look.sentAt;
+  const next = { identity, watched: { uid: lease.uid, resourceVersion: lease.resourceVersion, since } };
+  if (same && left <= 0)
+    return { contender: next, action: { type: 'take', lease, transitions: lease.transitions + 1 } };
+  return {
+    contender: next,
+    action: { type: 'wait', ms: Math.max(1, Math.min(timings.retryMs, left)), holder: lease.holder },
+  };
+}
+
+/** True when the Lease still is the acquisition that the token proves. */
+export function isOurs(token: LeaseToken, lease: LeaseView | undefined): lease is LeaseView {
+  return (
+    lease !== undefined &&
+    lease.uid === token.leaseUid &&
+    lease.holder === token.holder &&
+    lease.transitions === token.transitions
+  );
+}
+
+/** Until when a holder may write: measured from when its last acknowledged renewal was sent. */
+export function deadlineOf(sentAt: number, timings: LeaseTimings): number {
+  return sentAt + timings.durationMs - timings.marginMs;
+}
