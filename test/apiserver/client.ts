@@ -54,8 +54,7 @@ export function adminClient(endpoint: Endpoint): AdminClient {
       signal: input.signal ?? AbortSignal.timeout(30_000),
     });
     const text = await response.text();
-    const json = response.headers.get('content-type')?.includes('json') === true;
-    return { status: response.status, headers: new Map(response.headers), body: json ? JSON.parse(text) : text };
+    return { status: response.status, headers: new Map(response.headers), body: parse(text) };
   }
   return {
     request,
@@ -66,6 +65,15 @@ export function adminClient(endpoint: Endpoint): AdminClient {
     },
     close: () => dispatcher.destroy(),
   };
+}
+
+/** JSON as what it means, anything else (also the lines of a watch) as text. */
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
 }
 
 /** Asks until `/readyz` answers 200. @throws after `limitMs` with what was seen last, or when `alive` throws. */

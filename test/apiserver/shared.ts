@@ -20,8 +20,8 @@ export async function shareServer(server: ApiServer): Promise<Record<string, str
 }
 
 /**
- * The api layer's one server. A test file that is run by itself starts its own, which goes when the file's process ends.
- * Tests share it: they work in fresh namespaces, give cluster-scoped objects names of their own, and never kill it.
+ * The api layer's one server; a test file asks for it once, at its top. A file that is run by itself starts its own, which
+ * goes when the file's process ends. Tests share it: they work in fresh namespaces, give cluster-scoped objects names of their own, and never kill it.
  */
 export async function sharedApiServer(env: NodeJS.ProcessEnv = process.env): Promise<SharedServer> {
   const file = env[sharedVariables.handle];

@@ -64,5 +64,3 @@ export const catalog: Readonly<Record<ToolName, Tool>> = {
   helm: { module: 'helm', package: 'helm.sh/helm/v3/cmd/helm' },
   crane: { module: 'crane', package: 'github.com/google/go-containerregistry/cmd/crane' },
 };
-
-export const toolNames = Object.keys(catalog) as ToolName[];

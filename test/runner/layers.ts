@@ -1,0 +1,73 @@
+import type { ToolName } from '../tools/catalog.ts';
+
+export type LayerName = 'pure' | 'api' | 'ovn' | 'cluster';
+
+/** One kind of test: where its files are, what they need, how long all of them may take. */
+export interface Layer {
+  readonly name: LayerName;
+  /** Folder of the test files, from the top. */
+  readonly folder: string;
+  /** How many files run at once by default. */
+  readonly jobs: number;
+  /** Milliseconds for the layer's files together, without getting tools and packages. */
+  readonly budgetMs: number;
+  readonly tools: readonly ToolName[];
+  readonly packages: readonly string[];
+  /** True when the files share one API server that the runner starts. */
+  readonly sharedServer: boolean;
+}
+
+const minute = 60_000;
+
+/** Milliseconds for building tools and installing packages, which runs beside the first layers. */
+export const preparationBudgetMs = 18 * minute;
+
+/** With the preparation these budgets add up to less than the 45 minutes of a cold run. */
+export const layers: readonly Layer[] = [
+  {
+    name: 'pure',
+    folder: 'test/pure',
+    jobs: 2,
+    budgetMs: 3 * minute,
+    tools: [],
+    packages: [],
+    sharedServer: false,
+  },
+  {
+    name: 'api',
+    folder: 'test/api',
+    jobs: 2,
+    budgetMs: 8 * minute,
+    tools: ['etcd', 'kube-apiserver', 'kubectl', 'crane', 'helm', 'kube-controller-manager', 'kube-scheduler', 'kwok'],
+    packages: [],
+    sharedServer: true,
+  },
+  {
+    name: 'ovn',
+    folder: 'test/ovn',
+    jobs: 1,
+    budgetMs: 3 * minute,
+    tools: [],
+    packages: ['openvswitch-switch', 'ovn-central', 'ovn-host'],
+    sharedServer: false,
+  },
+  {
+    name: 'cluster',
+    folder: 'test/cluster/suite',
+    jobs: 1,
+    budgetMs: 12 * minute,
+    tools: [
+      'etcd',
+      'kube-apiserver',
+      'kubectl',
+      'crane',
+      'helm',
+      'kube-controller-manager',
+      'kube-scheduler',
+      'kubelet',
+      'kube-proxy',
+    ],
+    packages: ['containerd', 'runc', 'containernetworking-plugins', 'iproute2', 'iptables', 'ethtool'],
+    sharedServer: false,
+  },
+];

@@ -1,0 +1,104 @@
+/** `npm test`: gates, then the layers. The counts stand alone on the last line; the exit status is 1 on any failure. */
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { formatDuration } from '../../constructs/lib/duration.ts';
+import { formatProblems, type Problem } from '../../constructs/lib/problems.ts';
+import { debianProblems, ensureDebian } from '../tools/debian.ts';
+import { goProblem, onPath } from '../tools/prerequisites.ts';
+import type { ToolOptions } from '../tools/store.ts';
+import { ensureTools, missingTools } from '../tools/tools.ts';
+import { openApiLayer } from './api.ts';
+import { findTests } from './discover.ts';
+import { gatesOf } from './gates.ts';
+import { type Layer, layers, preparationBudgetMs } from './layers.ts';
+import { type Options, parseOptions, usage } from './options.ts';
+import { createReport } from './report.ts';
+import { type LayerRun, runSuite } from './suite.ts';
+
+const top = fileURLToPath(new URL('../../', import.meta.url)).replace(/\/$/, '');
+const say = (text: string): void => console.log(text);
+
+/** Layers whose folder does not exist yet are named and left out, unless the user asked for them. */
+function choose(options: Options): LayerRun[] {
+  return layers.flatMap((layer) => {
+    const wanted = options.layers?.includes(layer.name) ?? existsSync(join(top, layer.folder));
+    const files = wanted ? findTests(top, layer.folder, options.files) : [];
+    if (options.layers === undefined && options.files !== undefined && files.length === 0) return [];
+    if (!wanted && options.layers === undefined)
+      say(`layer    ${layer.name} is not part of this tree (no ${layer.folder})`);
+    return wanted ? [{ layer, files }] : [];
+  });
+}
+
+/** Everything that this machine lacks and can not get, at once. */
+async function lacking(runs: readonly LayerRun[]): Promise<Problem[]> {
+  const needed = runs.filter(({ files }) => files.length > 0).map(({ layer }) => layer);
+  const problems = await debianProblems([...new Set(needed.flatMap(({ packages }) => packages))]);
+  const toBuild = missingTools(needed.flatMap(({ tools }) => tools));
+  const go = toBuild.length > 0 ? await goProblem(process.env) : undefined;
+  if (go !== undefined) problems.push(go);
+  if (!onPath('setpriv', process.env)) {
+    problems.push({
+      reason: 'MissingTool',
+      message: 'setpriv is needed (package util-linux)',
+      remedy: 'install util-linux',
+    });
+  }
+  return problems;
+}
+
+async function prepare(layer: Layer, tools: ToolOptions): Promise<void> {
+  await ensureDebian(layer.packages, tools);
+  await ensureTools(layer.tools, tools);
+}
+
+async function main(options: Options): Promise<boolean> {
+  const runs = choose(options);
+  if (options.list) {
+    for (const { layer, files } of runs) for (const file of files) say(`${layer.name.padEnd(8)} ${file}`);
+    return true;
+  }
+  const report = createReport((text) => process.stdout.write(text));
+  const problems = await lacking(runs);
+  if (problems.length > 0) {
+    report.line(formatProblems(problems));
+    report.line('Without these the layers pure and api may still run: npm test -- --layers pure,api');
+    report.failure('this machine lacks what the tests need');
+    return report.end();
+  }
+  const cancel = new AbortController();
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+    process.once(signal, () => cancel.abort(new Error(`stopped by ${signal}`)));
+  }
+  // Killing the shell or npm above does not always reach us: without them nobody waits for the result.
+  const parent = process.ppid;
+  setInterval(() => process.ppid !== parent && cancel.abort(new Error('the calling process has ended')), 1000).unref();
+  const late = new Error(`tools and packages took longer than ${formatDuration(preparationBudgetMs)}`);
+  const preparing = new AbortController();
+  setTimeout(() => preparing.abort(late), preparationBudgetMs).unref();
+  const tools: ToolOptions = {
+    onProgress: (line) => report.line(`tools    ${line}`),
+    signal: AbortSignal.any([cancel.signal, preparing.signal]),
+  };
+  return runSuite({
+    top,
+    env: process.env,
+    runs,
+    gates: options.gates ? gatesOf(top) : [],
+    repeat: options.repeat,
+    jobs: options.jobs,
+    signal: cancel.signal,
+    report,
+    prepare: (layer) => prepare(layer, tools),
+    open: async (layer) => (layer.sharedServer ? openApiLayer({}) : { env: {}, end: async () => [] }),
+  });
+}
+
+try {
+  process.exitCode = (await main(parseOptions(process.argv.slice(2)))) ? 0 : 1;
+} catch (error) {
+  if (!(error instanceof TypeError)) throw error;
+  console.error(`${error.message}\n${usage}`);
+  process.exitCode = 2;
+}
