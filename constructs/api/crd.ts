@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { isObject, type JsonObject, type JsonValue } from '../lib/json.ts';
 import type { CelRule } from './cel.ts';
 import { labels, managedByValue } from './constants.ts';
+import { applyDefaults } from './defaults.ts';
 import { crdName, type Kind } from './kinds/kind.ts';
 
 /** The structural OpenAPI v3 schema of a zod schema, and the CustomResourceDefinition of a kind. */
@@ -46,6 +47,7 @@ function toStructural(json: Record<string, unknown>): void {
   // The API server's own check of the format is the one that counts.
   if (json.format === 'date-time') delete json.pattern;
   if (json.additionalProperties === false) delete json.additionalProperties;
+  if (isObject(json.properties) && Object.keys(json.properties).length === 0) delete json.properties;
   delete json.propertyNames;
   delete json.$schema;
   delete json.id;
@@ -58,7 +60,16 @@ export function structuralSchema(schema: z.ZodType): StructuralSchema {
     io: 'input',
     override: ({ jsonSchema }) => toStructural(jsonSchema as Record<string, unknown>),
   });
-  return JSON.parse(JSON.stringify(json)) as StructuralSchema;
+  return completeDefaults(JSON.parse(JSON.stringify(json)) as StructuralSchema);
+}
+
+/** The API server checks a default against the rules of its schema as it stands, before inner defaults are filled in. */
+function completeDefaults(schema: StructuralSchema): StructuralSchema {
+  for (const child of Object.values(schema.properties ?? {})) completeDefaults(child);
+  if (schema.items !== undefined) completeDefaults(schema.items);
+  if (typeof schema.additionalProperties === 'object') completeDefaults(schema.additionalProperties);
+  if (schema.default !== undefined) schema.default = applyDefaults(schema, schema.default);
+  return schema;
 }
 
 /** Schema of whole objects of a kind. */

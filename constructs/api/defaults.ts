@@ -17,7 +17,10 @@ export function applyDefaults(schema: StructuralSchema, value: JsonValue): JsonV
   }
   if (!isObject(value)) return value;
   const result: JsonObject = {};
-  for (const [key, member] of Object.entries(value)) if (member !== null && member !== undefined) result[key] = member;
+  for (const [key, member] of Object.entries(value)) {
+    if (member === undefined || (member === null && valueSchema(schema, key) !== undefined)) continue;
+    result[key] = member;
+  }
   for (const [key, property] of Object.entries(schema.properties ?? {}))
     if (result[key] === undefined && property.default !== undefined) result[key] = structuredClone(property.default);
   for (const [key, member] of Object.entries(result)) {

@@ -122,20 +122,16 @@ function checkMembers(schema: StructuralSchema, value: JsonObject, path: Path): 
   for (const [name, member] of Object.entries(value)) {
     if (member === undefined) continue;
     const inner = known[name];
+    // The metadata of a served object has a schema of the server's own.
+    if (path.length === 0 && name === 'metadata' && inner?.properties === undefined) continue;
     if (inner !== undefined) findings.push(...checkStructure(inner, member, [...path, name]));
     else if (typeof schema.additionalProperties === 'object')
       findings.push(...checkStructure(schema.additionalProperties, member, [...path, name]));
-    else if (mayHaveUnknown(schema)) continue;
+    else if (schema['x-kubernetes-preserve-unknown-fields'] === true || schema.additionalProperties === true) continue;
     else findings.push(unknownField(name, Object.keys(known), [...path, name]));
   }
   return findings;
 }
-
-/** A schema that says nothing of members (metadata is one) leaves them to others. */
-const mayHaveUnknown = (schema: StructuralSchema): boolean =>
-  schema['x-kubernetes-preserve-unknown-fields'] === true ||
-  schema.additionalProperties === true ||
-  (schema.properties === undefined && schema.additionalProperties === undefined);
 
 function unknownField(name: string, known: readonly string[], path: Path): Finding {
   const close = nearest(name, known);
