@@ -148,7 +148,8 @@ const conflictWith = /^conflict with "((?:[^"\\]|\\.)*)"(.*)$/s;
 
 /** Manager, operation and subresource from `conflict with "kubectl" with subresource "scale" using apps/v1 at …`. */
 function managerOf(message: string): { manager: string; operation?: 'Apply' | 'Update'; subresource?: string } {
-  const [, manager = '', rest = ''] = conflictWith.exec(message) ?? [];
+  const [, quoted = '', rest = ''] = conflictWith.exec(message) ?? [];
+  const manager = quoted.replaceAll(/\\(.)/g, '$1');
   const subresource = /with subresource "([^"]+)"/.exec(rest)?.[1];
   // The server adds " using <version>" exactly when the other entry is an Update.
   const operation = / using /.test(rest) ? 'Update' : 'Apply';

@@ -77,6 +77,7 @@ export interface ReflectorHealth {
   readonly lists: number;
   readonly watches: number;
   readonly failures: number;
+  /** What is wrong while it is not connected. */
   readonly problem: ReflectorProblem | undefined;
 }
 
@@ -129,7 +130,7 @@ export class Reflector {
       lists: this.#lists,
       watches: this.#watches,
       failures: this.#failures,
-      problem: this.#problem,
+      problem: this.#connected ? undefined : this.#problem,
     };
   }
 
@@ -175,7 +176,6 @@ export class Reflector {
   #succeeded(next: Exclude<Next, { type: 'failed' }>): string | undefined {
     if (next.type === 'watched') this.#inARow = 0;
     this.#connected = true;
-    if (this.#inARow === 0) this.#problem = undefined;
     return next.type === 'relist' || this.#isRelistDue() ? undefined : next.version;
   }
 
