@@ -1,5 +1,6 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { type TiedDirectory, tiedDirectory } from '../tools/directory.ts';
 import { freePort } from '../tools/ports.ts';
 import type { ToolOptions } from '../tools/store.ts';
 import { ensureTools } from '../tools/tools.ts';
@@ -13,7 +14,6 @@ import {
   writeServiceAccountKeys,
   writeTokens,
 } from './credentials.ts';
-import { type TiedDirectory, tiedDirectory } from './directory.ts';
 import { type Extra, extraTools, startExtra } from './extras.ts';
 
 export interface ApiServerOptions {

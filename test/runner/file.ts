@@ -1,9 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { formatDuration, parseDuration } from '../../constructs/lib/duration.ts';
+import { tiedDirectory } from '../tools/directory.ts';
 import { exited, spawnTied } from '../tools/process.ts';
 import { endLeftovers } from './leftovers.ts';
 
@@ -43,12 +42,12 @@ export async function runFile(file: string, options: FileOptions): Promise<FileR
   const began = performance.now();
   const own = timeLimit(readFileSync(join(options.top, file), 'utf8'));
   const limitMs = Math.min(own, options.budgetMs ?? own);
-  const temporary = await mkdtemp(join(tmpdir(), 'keelson-test-'));
+  const temporary = await tiedDirectory('keelson-test-');
   const mark = randomUUID();
   try {
     const outcome = await execute(file, limitMs, options, {
       ...options.env,
-      TMPDIR: temporary,
+      TMPDIR: temporary.path,
       KEELSON_TEST_FILE_ID: mark,
     });
     const left = await endLeftovers(mark);
@@ -63,7 +62,7 @@ export async function runFile(file: string, options: FileOptions): Promise<FileR
       output: outcome.output,
     };
   } finally {
-    await rm(temporary, { recursive: true, force: true });
+    await temporary.remove();
   }
 }
 

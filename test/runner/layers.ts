@@ -47,7 +47,7 @@ export const layers: readonly Layer[] = [
     folder: 'test/ovn',
     jobs: 1,
     budgetMs: 3 * minute,
-    tools: [],
+    tools: ['etcd', 'kube-apiserver', 'kubectl', 'helm'],
     packages: ['openvswitch-switch', 'ovn-central', 'ovn-host'],
     sharedServer: false,
   },

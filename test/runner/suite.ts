@@ -1,8 +1,8 @@
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { formatDuration } from '../../constructs/lib/duration.ts';
 import { violationsVariable } from '../faults/plan.ts';
+import { tiedDirectory } from '../tools/directory.ts';
 import { type FileResult, runFile } from './file.ts';
 import type { Gate } from './gates.ts';
 import type { Layer } from './layers.ts';
@@ -79,8 +79,8 @@ function startPreparations({ runs, prepare }: SuiteOptions): Map<Layer, Promise<
 async function runLayer({ layer, files }: LayerRun, options: SuiteOptions): Promise<void> {
   const { report } = options;
   const budgetMs = layer.budgetMs * options.repeat;
-  const folder = await mkdtemp(join(tmpdir(), 'keelson-layer-'));
-  const violations = join(folder, 'violations');
+  const folder = await tiedDirectory('keelson-layer-');
+  const violations = join(folder.path, 'violations');
   const began = performance.now();
   const setting = await options.open(layer);
   try {
@@ -93,7 +93,7 @@ async function runLayer({ layer, files }: LayerRun, options: SuiteOptions): Prom
   } finally {
     const problems = await setting.end();
     for (const problem of [...problems, ...(await readLines(violations))]) report.failure(`${layer.name}: ${problem}`);
-    await rm(folder, { recursive: true, force: true });
+    await folder.remove();
     const used = formatDuration(Math.round(performance.now() - began));
     report.line(`layer    ${layer.name}  ${used} of ${formatDuration(budgetMs)}`);
   }
