@@ -2,7 +2,17 @@
  * YAML as the API server reads and writes it: version 1.1 without timestamps and base-60 numbers, every duplicate key,
  * anchor bomb, merge key and unsafe number refused; strings that another reader could take for something else are quoted.
  */
-import { Document, isMap, isNode, isScalar, LineCounter, parseAllDocuments, type Tags, visit } from 'yaml';
+import {
+  Document,
+  isMap,
+  isNode,
+  isScalar,
+  LineCounter,
+  parseAllDocuments,
+  type ScalarTag,
+  type Tags,
+  visit,
+} from 'yaml';
 import { isObject, type JsonObject, type JsonValue } from './json.ts';
 import type { Problem } from './problems.ts';
 
@@ -26,12 +36,19 @@ export interface YamlDocument {
 /** Larger inputs are refused before they are parsed. */
 const maxBytes = 8 * 1024 * 1024;
 
+/** A number needs a digit; the 1.1 reader takes a lone full stop for one. */
+const withDigit = /^[-+]?(?:\.[0-9_]*[0-9][0-9_]*|[0-9][0-9_]*\.[0-9_]*)$/;
+
 const kubernetesTags = (tags: Tags): Tags =>
-  tags.filter(
-    (tag) =>
-      typeof tag === 'string' ||
-      (tag.tag !== 'tag:yaml.org,2002:timestamp' && tag.tag !== 'tag:yaml.org,2002:binary' && tag.format !== 'TIME'),
-  );
+  tags
+    .filter(
+      (tag) =>
+        typeof tag === 'string' ||
+        (tag.tag !== 'tag:yaml.org,2002:timestamp' && tag.tag !== 'tag:yaml.org,2002:binary' && tag.format !== 'TIME'),
+    )
+    .map((tag) =>
+      typeof tag !== 'string' && tag.test?.test('.') === true ? { ...(tag as ScalarTag), test: withDigit } : tag,
+    );
 
 function unsafeNumbers(value: unknown, path: string[], report: (path: string[], message: string) => void): void {
   if (typeof value === 'bigint') report(path, `the integer ${value} is beyond 2^53-1`);

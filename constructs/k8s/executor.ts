@@ -1,0 +1,112 @@
+import type { Construct } from 'constructs';
+import type { ClusterSpec } from '../api/cluster.ts';
+import { roleName } from '../api/constants.ts';
+import type { JsonObject } from '../lib/json.ts';
+import { ManifestObject } from './manifest.ts';
+import { ownLabels } from './system.ts';
+
+export interface ExecutorOptions {
+  readonly spec: Pick<ClusterSpec, 'executor'>;
+  /** Reference with a digest. */
+  readonly image: string;
+  readonly pullSecrets: readonly string[];
+}
+
+const user = 65532;
+
+/** Host and port of `spec.executor.apiServer`; the port is 6443 where it names none. */
+function endpoint(text: string): { host: string; port: string } {
+  const match = /^(\[[^\]]+\]|[^:]+)(?::([0-9]+))?$/.exec(text);
+  return { host: (match?.[1] ?? text).replace(/^\[|\]$/g, ''), port: match?.[2] ?? '6443' };
+}
+
+/**
+ * The executor's Deployment. It must run where nothing else can: on the host's network, on nodes that are not ready,
+ * without cluster DNS, and without a cluster address for the API server when an address of its own is given.
+ */
+export function executorDeployment(scope: Construct, options: ExecutorOptions): ManifestObject {
+  const { executor } = options.spec;
+  const name = roleName('executor');
+  const labels = { 'app.kubernetes.io/name': name, ...ownLabels };
+  return new ManifestObject(scope, {
+    apiVersion: 'apps/v1',
+    kind: 'Deployment',
+    metadata: { name, namespace: executor.namespace, labels },
+    spec: {
+      replicas: executor.replicas,
+      revisionHistoryLimit: 3,
+      selector: { matchLabels: { 'app.kubernetes.io/name': name } },
+      // Both replicas hold host ports, so a new one fits only where an old one has gone.
+      strategy: { type: 'RollingUpdate', rollingUpdate: { maxSurge: 0, maxUnavailable: 1 } },
+      template: { metadata: { labels }, spec: podSpec(options, labels) },
+    },
+  });
+}
+
+function podSpec(options: ExecutorOptions, labels: JsonObject): JsonObject {
+  const { executor } = options.spec;
+  const name = roleName('executor');
+  return {
+    serviceAccountName: name,
+    hostNetwork: true,
+    dnsPolicy: 'Default',
+    priorityClassName: 'system-cluster-critical',
+    terminationGracePeriodSeconds: 30,
+    nodeSelector: { 'kubernetes.io/os': 'linux', ...executor.nodeSelector },
+    tolerations: [{ operator: 'Exists' }],
+    affinity: {
+      podAntiAffinity: {
+        requiredDuringSchedulingIgnoredDuringExecution: [
+          {
+            topologyKey: 'kubernetes.io/hostname',
+            labelSelector: { matchLabels: { 'app.kubernetes.io/name': String(labels['app.kubernetes.io/name']) } },
+          },
+        ],
+      },
+    },
+    securityContext: {
+      runAsNonRoot: true,
+      runAsUser: user,
+      runAsGroup: user,
+      fsGroup: user,
+      seccompProfile: { type: 'RuntimeDefault' },
+    },
+    ...(options.pullSecrets.length === 0
+      ? {}
+      : { imagePullSecrets: options.pullSecrets.map((secret) => ({ name: secret })) }),
+    containers: [container(options)],
+    volumes: [{ name: 'tmp', emptyDir: { sizeLimit: '64Mi' } }],
+  };
+}
+
+function container(options: ExecutorOptions): JsonObject {
+  const { apiServer, namespace } = options.spec.executor;
+  const at = apiServer === undefined ? undefined : endpoint(apiServer);
+  return {
+    name: 'executor',
+    image: options.image,
+    args: ['executor', '--role', 'executor', '--namespace', namespace],
+    env: [
+      // The usual variables lead to the cluster address of the API server, which needs a working network.
+      ...(at === undefined
+        ? []
+        : [
+            { name: 'KUBERNETES_SERVICE_HOST', value: at.host },
+            { name: 'KUBERNETES_SERVICE_PORT', value: at.port },
+          ]),
+      { name: 'POD_NAME', valueFrom: { fieldRef: { apiVersion: 'v1', fieldPath: 'metadata.name' } } },
+      { name: 'NODE_NAME', valueFrom: { fieldRef: { apiVersion: 'v1', fieldPath: 'spec.nodeName' } } },
+    ],
+    resources: {
+      requests: { cpu: '50m', memory: '128Mi' },
+      limits: { memory: '512Mi' },
+    },
+    securityContext: {
+      allowPrivilegeEscalation: false,
+      capabilities: { drop: ['ALL'] },
+      readOnlyRootFilesystem: true,
+    },
+    terminationMessagePolicy: 'FallbackToLogsOnError',
+    volumeMounts: [{ name: 'tmp', mountPath: '/tmp' }],
+  };
+}

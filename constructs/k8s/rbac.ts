@@ -1,0 +1,221 @@
+import type { Construct } from 'constructs';
+import { networkNamespace, roleName, trustSecret } from '../api/constants.ts';
+import type { Requirement } from '../api/payload.ts';
+import { groupKindOf } from '../api/plan.ts';
+import { isObject, type JsonObject } from '../lib/json.ts';
+import { groupOf } from '../lib/names.ts';
+import { builtinKind, crdKind, guessResource } from './kinds.ts';
+import { ManifestObject, type NamedManifest } from './manifest.ts';
+import { ownLabels } from './system.ts';
+
+/**
+ * Rights of the executor. What it does for itself is fixed; what it may do with objects follows from the objects that
+ * the payloads name, so that a cluster without a network payload grants nothing of a network.
+ */
+
+export interface Rights {
+  /** Namespace of the executor. */
+  readonly namespace: string;
+  /** All objects of all payloads. */
+  readonly objects: readonly JsonObject[];
+  readonly requires: readonly Requirement[];
+  /** `group/Kind` of further kinds: those whose last object has left the payloads and is still to be pruned. */
+  readonly extraKinds: readonly string[];
+  /** Specs of ours that payloads were rendered from: the executor writes their status. */
+  readonly specKinds: readonly { readonly group: string; readonly resource: string }[];
+}
+
+interface Rule extends JsonObject {
+  apiGroups: string[];
+  resources: string[];
+  verbs: string[];
+  resourceNames?: string[];
+}
+
+const read = ['get', 'list', 'watch'];
+const write = ['create', 'patch', 'delete'];
+
+const rule = (group: string, resources: string[], verbs: string[], names?: string[]): Rule => ({
+  apiGroups: [group],
+  resources,
+  verbs,
+  ...(names === undefined ? {} : { resourceNames: names }),
+});
+
+const rbacGroup = 'rbac.authorization.k8s.io';
+
+/** The resource of a kind: of Kubernetes itself, of a definition among the objects, or by the usual rule. */
+function resourceFinder(objects: readonly JsonObject[]): (groupKind: string) => string {
+  const defined = new Map<string, string>();
+  for (const object of objects) {
+    const { spec } = object;
+    if (groupKindOf(identityOf(object)) !== crdKind || !isObject(spec) || !isObject(spec.names)) continue;
+    defined.set(`${spec.group}/${spec.names.kind}`, String(spec.names.plural));
+  }
+  return (groupKind) => {
+    const slash = groupKind.indexOf('/');
+    const [group, kind] = [groupKind.slice(0, slash), groupKind.slice(slash + 1)];
+    const known = builtinKind({ apiVersion: group === '' ? 'v1' : `${group}/v1`, kind })?.resource;
+    return defined.get(groupKind) ?? known ?? guessResource(kind);
+  };
+}
+
+const identityOf = (object: JsonObject): { apiVersion: string; kind: string; name: string; namespace?: string } => {
+  const metadata = isObject(object.metadata) ? object.metadata : {};
+  return {
+    apiVersion: String(object.apiVersion),
+    kind: String(object.kind),
+    name: String(metadata.name),
+    ...(typeof metadata.namespace === 'string' ? { namespace: metadata.namespace } : {}),
+  };
+};
+
+const sorted = (values: Iterable<string>): string[] => [...new Set(values)].sort();
+
+/** Kinds by group, as one rule per group. */
+function objectRules(rights: Rights): Rule[] {
+  const resource = resourceFinder(rights.objects);
+  const byGroup = new Map<string, string[]>();
+  for (const kind of sorted([...rights.objects.map((o) => groupKindOf(identityOf(o))), ...rights.extraKinds])) {
+    const group = kind.slice(0, kind.indexOf('/'));
+    byGroup.set(group, [...(byGroup.get(group) ?? []), resource(kind)]);
+  }
+  return [...byGroup].map(([group, resources]) => rule(group, sorted(resources), [...read, ...write]));
+}
+
+/**
+ * Roles may only be written by someone who holds all that they grant, or who may escalate. The right to escalate and to
+ * bind is given for the very names that the payloads hold, and for no other.
+ */
+function escalationRules(
+  objects: readonly JsonObject[],
+  resource: 'clusterroles' | 'roles',
+  namespace?: string,
+): Rule[] {
+  const kind = resource === 'roles' ? 'Role' : 'ClusterRole';
+  const here = objects.map((object) => ({ object, identity: identityOf(object) }));
+  const rbac = here.filter(({ identity }) => groupOf(identity.apiVersion) === rbacGroup);
+  const written = rbac.filter(({ identity }) => identity.kind === kind && identity.namespace === namespace);
+  const bound = rbac
+    .filter(({ identity }) =>
+      resource === 'roles'
+        ? identity.kind === 'RoleBinding' && identity.namespace === namespace
+        : identity.kind === 'RoleBinding' || identity.kind === 'ClusterRoleBinding',
+    )
+    .map(({ object }) => (isObject(object.roleRef) ? object.roleRef : {}))
+    .filter((ref) => ref.kind === kind)
+    .map((ref) => String(ref.name));
+  const names = sorted(written.map(({ identity }) => identity.name));
+  return [
+    ...(names.length === 0 ? [] : [rule(rbacGroup, [resource], ['escalate'], names)]),
+    ...(bound.length === 0 ? [] : [rule(rbacGroup, [resource], ['bind'], sorted(bound))]),
+  ];
+}
+
+/** What the executor reads and writes for itself, in any cluster. */
+function ownClusterRules(rights: Rights): Rule[] {
+  const specs = rights.specKinds.flatMap(({ group, resource }) => [
+    rule(group, [resource], ['get', 'list', 'watch', 'patch']),
+    rule(group, [`${resource}/status`], ['get', 'patch']),
+    // Owner references that block the owner's deletion need this right.
+    rule(group, [`${resource}/finalizers`], ['update']),
+  ]);
+  return [
+    rule('', ['namespaces', 'nodes', 'pods'], read),
+    rule('', ['events'], ['create', 'patch']),
+    rule('events.k8s.io', ['events'], ['create', 'patch']),
+    rule('apps', ['replicasets', 'controllerrevisions'], read),
+    rule('apiextensions.k8s.io', ['customresourcedefinitions'], read),
+    rule('admissionregistration.k8s.io', ['mutatingwebhookconfigurations', 'validatingwebhookconfigurations'], read),
+    rule('authorization.k8s.io', ['selfsubjectaccessreviews'], ['create']),
+    ...specs,
+  ];
+}
+
+function ownRules(): Rule[] {
+  return [
+    rule('keelson.dev', ['releases'], [...read, 'patch']),
+    rule('keelson.dev', ['releases/status'], ['get', 'patch']),
+    rule('keelson.dev', ['releases/finalizers'], ['update']),
+    rule('', ['configmaps'], [...read, ...write, 'update']),
+    rule('', ['secrets'], ['get'], [trustSecret]),
+    rule('coordination.k8s.io', ['leases'], [...read, 'create', 'update', 'delete']),
+  ];
+}
+
+function role(name: string, namespace: string | undefined, rules: Rule[]): NamedManifest {
+  return {
+    apiVersion: `${rbacGroup}/v1`,
+    kind: namespace === undefined ? 'ClusterRole' : 'Role',
+    metadata: { name, ...(namespace === undefined ? {} : { namespace }), labels: ownLabels },
+    rules,
+  };
+}
+
+function binding(
+  name: string,
+  namespace: string | undefined,
+  account: { name: string; namespace: string },
+): NamedManifest {
+  const scoped = namespace === undefined ? 'ClusterRole' : 'Role';
+  return {
+    apiVersion: `${rbacGroup}/v1`,
+    kind: `${scoped}Binding`,
+    metadata: { name, ...(namespace === undefined ? {} : { namespace }), labels: ownLabels },
+    roleRef: { apiGroup: rbacGroup, kind: scoped, name },
+    subjects: [{ kind: 'ServiceAccount', ...account }],
+  };
+}
+
+/**
+ * Namespaces that are there before any payload. A Role can not be delivered into a namespace that a payload is still to
+ * create; what is needed there is granted by name through the ClusterRole.
+ */
+const standing = (rights: Rights): string[] => [rights.namespace, networkNamespace, 'default', 'kube-public'];
+
+/** Account, roles and bindings of the executor. */
+export function executorRBAC(scope: Construct, rights: Rights): ManifestObject[] {
+  const name = roleName('executor');
+  const account = { name, namespace: rights.namespace };
+  const namespaces = namespacesOf(rights);
+  const early = namespaces.filter((namespace) => standing(rights).includes(namespace));
+  const later = namespaces.filter((namespace) => !early.includes(namespace));
+  const made: NamedManifest[] = [
+    { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { ...account, labels: ownLabels } },
+    role(name, undefined, [
+      ...ownClusterRules(rights),
+      ...objectRules(rights),
+      ...escalationRules(rights.objects, 'clusterroles'),
+      ...later.flatMap((namespace) => payloadRules(rights, namespace)),
+    ]),
+    binding(name, undefined, account),
+  ];
+  for (const namespace of early) {
+    const rules = [...ownNamespaceRules(rights, namespace), ...payloadRules(rights, namespace)];
+    if (rules.length > 0) made.push(role(name, namespace, rules), binding(name, namespace, account));
+  }
+  return made.map((manifest) => new ManifestObject(scope, manifest));
+}
+
+function namespacesOf(rights: Rights): string[] {
+  return sorted([
+    rights.namespace,
+    ...(rights.specKinds.length > 0 ? [networkNamespace] : []),
+    ...rights.requires.map((need) => need.namespace),
+    ...rights.objects.map((object) => identityOf(object).namespace ?? ''),
+  ]).filter((namespace) => namespace !== '');
+}
+
+function ownNamespaceRules(rights: Rights, namespace: string): Rule[] {
+  const leases = rule('coordination.k8s.io', ['leases'], [...read, 'create', 'update', 'delete']);
+  if (namespace === rights.namespace) return ownRules();
+  return rights.specKinds.length > 0 && namespace === networkNamespace ? [leases] : [];
+}
+
+function payloadRules(rights: Rights, namespace: string): Rule[] {
+  const secrets = sorted(rights.requires.filter((need) => need.namespace === namespace).map((need) => need.name));
+  return [
+    ...(secrets.length === 0 ? [] : [rule('', ['secrets'], ['get'], secrets)]),
+    ...escalationRules(rights.objects, 'roles', namespace),
+  ];
+}

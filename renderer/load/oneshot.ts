@@ -1,0 +1,38 @@
+import { groupOf } from '../../constructs/lib/names.ts';
+import type { Problem } from '../../constructs/lib/problems.ts';
+import { problemAt, type SourceObject } from './source.ts';
+
+/**
+ * Kinds that are acts of a person, once, and not wishes that hold: committed, a courier would do them again after every
+ * clean-up. Each names the command that creates it with the person's own credentials.
+ */
+const commands: readonly {
+  readonly group: string;
+  readonly kind: RegExp;
+  readonly command: (kind: string) => string;
+}[] = [
+  {
+    group: 'network.keelson.dev',
+    kind: /^KubeOVN(MemberRemovalApproval|RecoveryRequest)$/,
+    command: (kind) => `keelson op ${kind}`,
+  },
+  { group: 'storage.simplyblock.io', kind: /Ops$/, command: (kind) => `keelson op ${kind}` },
+  {
+    group: 'storage.simplyblock.io',
+    kind: /^(TestFailover|MemberRemovalApproval|RecoveryRequest)$/,
+    command: (kind) => `keelson op ${kind}`,
+  },
+  { group: 'local.sdn.cozystack.io', kind: /^IPAddress(Claim)?$/, command: () => 'keelson addresses' },
+];
+
+/** The problem that a one-shot kind stands in Git, or undefined. */
+export function oneShotProblem(object: SourceObject): Problem | undefined {
+  const { apiVersion, kind } = object.identity;
+  const found = commands.find((entry) => entry.group === groupOf(apiVersion) && entry.kind.test(kind));
+  if (found === undefined) return undefined;
+  return problemAt(object, ['kind'], {
+    reason: 'OneShotKind',
+    message: `${kind} is a single act, not a state to keep; it has no place in Git`,
+    remedy: `create it with \`${found.command(kind)}\``,
+  });
+}

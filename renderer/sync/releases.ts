@@ -1,0 +1,39 @@
+import { apiVersion } from '../../constructs/api/constants.ts';
+import type { ChunkConfigMap } from '../../constructs/api/payload-chunks.ts';
+import { keptByCouriers } from '../../constructs/k8s/couriers.ts';
+import { ManifestObject, type NamedManifest, synthesize } from '../../constructs/k8s/manifest.ts';
+import { ownLabels } from '../../constructs/k8s/system.ts';
+import type { JsonObject } from '../../constructs/lib/json.ts';
+import type { LoadedCluster } from '../load/load.ts';
+
+export interface DeliveredRelease {
+  readonly name: string;
+  readonly digest: string;
+  readonly chunks: readonly ChunkConfigMap[];
+}
+
+/** Unit `sync/20-releases`: each release's payload in ConfigMaps, and the Release that asks for it. */
+export function releasesUnit(loaded: LoadedCluster, releases: readonly DeliveredRelease[]): JsonObject[] {
+  const { namespace } = loaded.cluster.spec.executor;
+  return synthesize((scope) => {
+    for (const release of releases) {
+      for (const chunk of release.chunks) new ManifestObject(scope, chunk as unknown as NamedManifest);
+      new ManifestObject(scope, {
+        apiVersion,
+        kind: 'Release',
+        metadata: { name: release.name, namespace, labels: ownLabels, annotations: keptByCouriers },
+        spec: {
+          payload: { digest: release.digest },
+          source: { configMaps: {} },
+          ...deliverySettings(loaded, release.name),
+        },
+      });
+    }
+  });
+}
+
+/** What `spec.releases` of cluster.yaml says about a release; it never reaches the payload. */
+function deliverySettings(loaded: LoadedCluster, release: string): JsonObject {
+  const settings = loaded.cluster.spec.releases?.[release];
+  return settings === undefined ? {} : (structuredClone(settings) as unknown as JsonObject);
+}

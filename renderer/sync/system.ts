@@ -1,0 +1,65 @@
+import { findKind } from '../../constructs/api/kinds/index.ts';
+import type { Requirement } from '../../constructs/api/payload.ts';
+import { executorDeployment } from '../../constructs/k8s/executor.ts';
+import { synthesize } from '../../constructs/k8s/manifest.ts';
+import { admissionPolicies } from '../../constructs/k8s/policies.ts';
+import { executorRBAC } from '../../constructs/k8s/rbac.ts';
+import { definitions, systemNamespace } from '../../constructs/k8s/system.ts';
+import type { JsonObject } from '../../constructs/lib/json.ts';
+import { groupOf } from '../../constructs/lib/names.ts';
+import type { Problem } from '../../constructs/lib/problems.ts';
+import { pinImage } from '../images/pin.ts';
+import type { LoadedCluster } from '../load/load.ts';
+import { settingsFiles } from '../load/settings.ts';
+
+export interface SystemInput {
+  readonly loaded: LoadedCluster;
+  /** All objects of all payloads. */
+  readonly objects: readonly JsonObject[];
+  readonly requires: readonly Requirement[];
+}
+
+/** The image of the executor as the lock pins it; a problem names the field of cluster.yaml. */
+export function executorImage(loaded: LoadedCluster): { image?: string; problems: readonly Problem[] } {
+  const { spec } = loaded.cluster;
+  const pinned = pinImage(
+    spec.images.executor,
+    { images: loaded.lock?.spec.images ?? [], registries: spec.registries },
+    { file: `${loaded.folder}/${settingsFiles.cluster}`, path: 'spec.images.executor' },
+  );
+  return pinned.ok ? { image: pinned.value, problems: [] } : { problems: pinned.problems };
+}
+
+/** Secrets by which the nodes pull an image, by the rules of `registries` that its reference falls under. */
+function pullSecretsOf(image: string, loaded: LoadedCluster): string[] {
+  const found = loaded.cluster.spec.registries
+    .filter((rule) => rule.pullSecret !== undefined)
+    .filter((rule) => [rule.match, rule.mirror].some((name) => image === name || image.startsWith(`${name}/`)));
+  return [...new Set(found.flatMap((rule) => (rule.pullSecret === undefined ? [] : [rule.pullSecret])))].sort();
+}
+
+/** Unit `sync/10-system`: what must be there before anything else can be looked at. */
+export function systemUnit(input: SystemInput, image: string): JsonObject[] {
+  const { spec } = input.loaded.cluster;
+  const specKinds = new Map(
+    input.loaded.specs.flatMap(({ identity }) => {
+      const kind = findKind(identity.apiVersion, identity.kind);
+      return kind === undefined
+        ? []
+        : [[kind.plural, { group: groupOf(identity.apiVersion), resource: kind.plural }] as const];
+    }),
+  );
+  return synthesize((scope) => {
+    systemNamespace(scope, spec);
+    definitions(scope);
+    executorRBAC(scope, {
+      namespace: spec.executor.namespace,
+      objects: input.objects,
+      requires: input.requires,
+      extraKinds: spec.allow.extraKinds,
+      specKinds: [...specKinds.values()],
+    });
+    admissionPolicies(scope, spec);
+    executorDeployment(scope, { spec, image, pullSecrets: pullSecretsOf(image, input.loaded) });
+  });
+}
