@@ -73,12 +73,15 @@ export async function startApiServer(options: ApiServerOptions = {}): Promise<Ap
   const extras = options.with ?? [];
   const names = ['etcd', 'kube-apiserver', 'kubectl', ...extras.map((extra) => extraTools[extra])] as const;
   const tools = await ensureTools(names, options.tools);
-  const directory = await tiedDirectory('keelson-apiserver-');
-  try {
-    return await start(options, tools, directory);
-  } catch (error) {
-    await directory.remove();
-    throw error;
+  for (let attempt = 1; ; attempt += 1) {
+    const directory = await tiedDirectory('keelson-apiserver-');
+    try {
+      return await start(options, tools, directory);
+    } catch (error) {
+      await directory.remove();
+      // A port that was free when it was chosen can be taken before the server listens on it.
+      if (attempt === 3 || !String(error).includes('address already in use')) throw error;
+    }
   }
 }
 
