@@ -1,0 +1,38 @@
+import { build } from 'esbuild';
+
+export interface BundleInput {
+  /** The TypeScript file that is the program. */
+  readonly entry: string;
+  /** The file to write. */
+  readonly output: string;
+  /** First line, such as `#!/bin/node`; none when absent. */
+  readonly interpreter?: string;
+}
+
+/** CommonJS packages inside the ES module find the three names that only CommonJS has. */
+const shims = [
+  "import { createRequire as keelsonCreateRequire } from 'node:module';",
+  "import { fileURLToPath as keelsonFileURLToPath } from 'node:url';",
+  'const require = keelsonCreateRequire(import.meta.url);',
+  'const __filename = keelsonFileURLToPath(import.meta.url);',
+  "const __dirname = __filename.slice(0, __filename.lastIndexOf('/'));",
+].join('\n');
+
+/**
+ * Bundles a program and everything it imports into one ES module for the pinned Node. The same sources and packages
+ * give the same bytes. @throws esbuild's error with file and line for what can not be resolved.
+ */
+export async function bundleProgram(input: BundleInput): Promise<void> {
+  await build({
+    entryPoints: [input.entry],
+    outfile: input.output,
+    bundle: true,
+    platform: 'node',
+    format: 'esm',
+    target: 'node24',
+    mainFields: ['module', 'main'],
+    legalComments: 'none',
+    logLevel: 'silent',
+    banner: { js: `${input.interpreter === undefined ? '' : `${input.interpreter}\n`}${shims}` },
+  });
+}

@@ -1,0 +1,42 @@
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { nodeLayer, unprivilegedUser } from './base.ts';
+import { type BuiltImage, buildImage, hostArchitecture } from './build.ts';
+import { bundleProgram } from './bundle.ts';
+
+export interface KeelsonImageInput {
+  /** The program's entry, bin/keelson.ts. */
+  readonly entry: string;
+  /** Folder for the bundle and the layout. */
+  readonly cache: string;
+  /** The pinned Node's binary: the process that runs this, unless another is named. */
+  readonly node?: string;
+}
+
+/**
+ * Keelson's own image: the pinned Node, and the program as the one executable `/keelson`. It has no shell, and runs as
+ * an account without rights. Built twice on one machine it has one digest.
+ */
+export async function buildKeelsonImage(input: KeelsonImageInput): Promise<BuiltImage> {
+  await mkdir(input.cache, { recursive: true });
+  const program = join(input.cache, 'keelson.mjs');
+  await bundleProgram({ entry: input.entry, output: program, interpreter: '#!/bin/node' });
+  return buildImage({
+    layout: join(input.cache, 'layouts', 'keelson'),
+    layers: [
+      await nodeLayer(input.node ?? process.execPath),
+      [
+        { type: 'file', path: 'keelson', mode: 0o755, source: program },
+        // Tells Node that a file without an ending is an ES module.
+        { type: 'file', path: 'package.json', mode: 0o644, content: '{"type":"module"}\n' },
+      ],
+    ],
+    config: {
+      entrypoint: ['/keelson'],
+      user: `${unprivilegedUser}:${unprivilegedUser}`,
+      env: { PATH: '/bin', HOME: '/tmp', SSL_CERT_DIR: '/etc/ssl/certs' },
+      workingDir: '/',
+    },
+    architecture: hostArchitecture(process.arch),
+  });
+}

@@ -1,0 +1,3 @@
+module keelson/pause
+
+go 1.21
