@@ -1,11 +1,9 @@
 import { Range, SemVer, satisfies } from 'semver';
 
+/** Major, minor and patch: Helm drops what a vendor adds before it compares. */
 function parseVersion(text: string): SemVer | undefined {
-  try {
-    return new SemVer(text.replace(/^v/, ''));
-  } catch {
-    return undefined;
-  }
+  const core = /^v?(\d+\.\d+\.\d+)(?:[-+].*)?$/.exec(text)?.[1];
+  return core === undefined ? undefined : new SemVer(core);
 }
 
 /** One comparator of Helm's grammar in the words of node-semver. */
@@ -25,17 +23,14 @@ function comparators(alternative: string): string[] {
 }
 
 function meets(version: SemVer, comparator: string): boolean {
-  // Helm lets a pre-release in wherever the comparator names one itself, not only for the same major.minor.patch.
-  const includePrerelease = /\d-[0-9A-Za-z]/.test(comparator) && !/\s-\s/.test(comparator);
   const excluded = /^!=(.*)$/.exec(comparator)?.[1];
-  const range = new Range(translate(excluded ?? comparator), { includePrerelease });
-  if (excluded === undefined) return satisfies(version, range, { includePrerelease });
-  return !satisfies(version, range, { includePrerelease: true });
+  const met = satisfies(version, new Range(translate(excluded ?? comparator)));
+  return excluded === undefined ? met : !met;
 }
 
 /**
  * Whether a Kubernetes version satisfies a chart's `kubeVersion`, by Helm's reading of it: comma or blank is AND, `||` is
- * OR, a pre-release such as `1.34.2-vendor.1` counts only where the comparator has one too (`>= 1.29.0-0`).
+ * OR, and of the version only major, minor and patch count (`1.34.2-vendor.1` is 1.34.2).
  * Undefined when either text cannot be read.
  */
 export function kubeVersionSatisfies(kubernetesVersion: string, constraint: string): boolean | undefined {
