@@ -1,0 +1,238 @@
+/**
+ * One pass over a payload: ledger, checkpoint, then phase by phase the writes and the gates, at last the prune. Nothing
+ * of the payload is written before the ledger holds its id and the checkpoint stands.
+ */
+
+import type { PayloadContent, PayloadPhase } from '../../constructs/api/payload.ts';
+import type { PrunePolicy } from '../../constructs/api/release.ts';
+import type { Clock } from '../../constructs/lib/clock.ts';
+import type { Problem } from '../../constructs/lib/problems.ts';
+import type { KubeClient } from '../kube/client.ts';
+import { describeRef } from '../kube/types.ts';
+import type { DomainSession, WriteGuard } from '../release/domain.ts';
+import type { Judged, Judgement } from './dryrun.ts';
+import { type GateMode, passGates } from './gate-wait.ts';
+import { intents } from './intents.ts';
+import { type Item, itemRef } from './items.ts';
+import type { LedgerStore } from './ledger-store.ts';
+import { writePhase } from './phase.ts';
+import type { PassProgress } from './progress.ts';
+import { type Left, pruneAfter } from './prune.ts';
+import type { Survey } from './survey.ts';
+import type { WriteResult } from './write.ts';
+
+export interface EngineOptions {
+  readonly concurrency: number;
+  /** How often the gates of a phase that waits are looked at. */
+  readonly gatePollMs: number;
+  /** How long one removed object may take to go before it is reported. */
+  readonly goneMs: number;
+  /** How long a kind may take to be served after its CRD was written. */
+  readonly kindMs: number;
+  /** Writes after which the UIDs seen so far are stored. */
+  readonly ledgerBatch: number;
+  /** Gate types that a test executor treats as open. */
+  readonly bypassGates: ReadonlySet<string>;
+}
+
+export const defaultEngineOptions: EngineOptions = {
+  concurrency: 16,
+  gatePollMs: 1_000,
+  goneMs: 30_000,
+  kindMs: 30_000,
+  ledgerBatch: 100,
+  bypassGates: new Set(),
+};
+
+export interface PassDeps {
+  readonly client: KubeClient;
+  readonly clock: Clock;
+  readonly options: EngineOptions;
+  /** Called before every write, besides the guard of the domain. @throws when this process may not write any more. */
+  readonly check: () => void;
+}
+
+export interface PassInput {
+  readonly release: string;
+  readonly namespace: string;
+  readonly digest: string;
+  readonly content: PayloadContent;
+  readonly items: readonly Item[];
+  readonly session: DomainSession;
+  readonly ledger: LedgerStore;
+  readonly survey: Survey;
+  readonly judgement: Judgement;
+  readonly progress: PassProgress;
+  readonly suspended: ReadonlySet<string>;
+  readonly prune: {
+    readonly policy: PrunePolicy;
+    readonly planned: ReadonlySet<string>;
+    readonly approved: boolean;
+    /** Phases of the payload before, in order, for the order of removal. */
+    readonly formerPhases: readonly string[];
+  };
+  readonly gates: GateMode;
+  /** The checkpoint is written again although nothing else is. */
+  readonly checkpoint: boolean;
+  readonly signal: AbortSignal;
+}
+
+export type PassCounts = Readonly<Record<WriteResult | 'pruned', number>>;
+
+export type PassOutcome =
+  | { readonly type: 'completed'; readonly counts: PassCounts; readonly left: readonly Left[]; readonly open: boolean }
+  | { readonly type: 'suspended'; readonly phase: string; readonly counts: PassCounts }
+  | { readonly type: 'waiting'; readonly phase: string; readonly counts: PassCounts }
+  | {
+      readonly type: 'failed';
+      readonly phase?: string;
+      readonly problems: readonly Problem[];
+      /** False when only a change of the payload or the spec can help. */
+      readonly retry: boolean;
+      readonly counts: PassCounts;
+    };
+
+/** What went on in a pass so far; shared by its steps. */
+export interface PassContext extends PassDeps {
+  readonly input: PassInput;
+  readonly judged: Map<string, Judged>;
+  readonly counts: Record<WriteResult | 'pruned', number>;
+}
+
+const noCounts = (): Record<WriteResult | 'pruned', number> => ({
+  created: 0,
+  configured: 0,
+  unchanged: 0,
+  replaced: 0,
+  left: 0,
+  pruned: 0,
+});
+
+/** Problems of objects that can not be worked on now, although nothing is wrong with the payload. */
+function busyObjects(input: PassInput): Problem[] {
+  return input.items.flatMap((item): Problem[] => {
+    const need = input.survey.needs.get(item.id);
+    if (need?.need !== 'terminating') return [];
+    return [
+      {
+        reason: 'ObjectTerminating',
+        message: `it is being deleted since ${need.since}; finalizers: ${need.finalizers.join(', ') || 'none'}`,
+        object: describeRef(itemRef(item)),
+      },
+    ];
+  });
+}
+
+/** Runs one pass. Rejects with the signal's reason, or with what a guard throws. */
+export async function runPass(deps: PassDeps, input: PassInput): Promise<PassOutcome> {
+  const context: PassContext = { ...deps, input, judged: new Map(input.judgement.judged), counts: noCounts() };
+  const { counts } = context;
+  const fail = (problems: readonly Problem[], retry: boolean, phase?: string): PassOutcome => ({
+    type: 'failed',
+    problems,
+    retry,
+    counts,
+    ...(phase === undefined ? {} : { phase }),
+  });
+  if (input.judgement.problems.length > 0) return fail(input.judgement.problems, true);
+  reportHolds(input);
+  const unready = await authorise(context);
+  if (unready.length > 0) return fail(unready, true);
+  let open = true;
+  for (const phase of input.content.phases) {
+    if (input.suspended.has(phase.name)) {
+      input.progress.state(phase.name, 'Suspended');
+      return { type: 'suspended', phase: phase.name, counts };
+    }
+    const written = await guarded(
+      context,
+      phase.name,
+      (guard) => writePhase(context, phase, guard),
+      needsWrites(context, phase),
+    );
+    if (written.problems.length > 0) {
+      input.progress.state(phase.name, written.retry ? 'Failed' : 'Blocked');
+      return fail(written.problems, written.retry, phase.name);
+    }
+    const gates = await passGates(context, phase);
+    if (gates.type === 'failed') {
+      input.progress.state(phase.name, 'Failed');
+      return fail(gates.problems, true, phase.name);
+    }
+    if (gates.type === 'shut') {
+      open = false;
+      if (input.gates === 'stop') return { type: 'waiting', phase: phase.name, counts };
+    }
+    input.progress.state(phase.name, gates.type === 'open' ? 'Done' : 'Waiting');
+  }
+  const busy = busyObjects(input);
+  if (busy.length > 0) return fail(busy, true);
+  const pruned = await pruneAfter(context, (phase, work) => guarded(context, phase, work, true));
+  if (pruned.problems.length > 0) return fail(pruned.problems, true);
+  const unsettled = await input.session.settled({ client: deps.client, clock: deps.clock, signal: input.signal });
+  if (unsettled.length > 0) return fail(unsettled, true);
+  return { type: 'completed', counts, left: pruned.left, open };
+}
+
+function reportHolds(input: PassInput): void {
+  input.progress.held = [...input.survey.needs].flatMap(([id, need]) =>
+    need.need === 'held' ? [{ id, by: need.by }] : [],
+  );
+}
+
+function needsWrites({ input }: PassContext, phase: PayloadPhase): boolean {
+  return input.items.some((item) => {
+    const need = input.survey.needs.get(item.id)?.need;
+    return item.phase === phase.name && (need === 'write' || need === 'remove');
+  });
+}
+
+/** Ledger, then checkpoint: both stand before the first object of the payload is touched. */
+async function authorise({ input, client, clock, check, judged }: PassContext): Promise<readonly Problem[]> {
+  const { ledger, survey, signal } = input;
+  const entries = intents({
+    payload: input.digest,
+    items: input.items,
+    needs: survey.needs,
+    judged,
+    ledger: ledger.ledger,
+  });
+  for (const entry of entries) ledger.put(entry);
+  check();
+  const unwritten = await ledger.flush(signal);
+  if (unwritten !== undefined) return [unwritten];
+  const writes = [...survey.needs.values()].some(({ need }) => need === 'write' || need === 'remove');
+  if (!writes && !input.checkpoint) return [];
+  check();
+  return input.session.beforeFirstWrite({ client, clock, signal });
+}
+
+export interface StepResult {
+  readonly problems: readonly Problem[];
+  readonly retry: boolean;
+}
+
+/** Runs writes under the guard of the domain, and under none when there is nothing to write. */
+async function guarded<T extends StepResult>(
+  context: PassContext,
+  phase: string,
+  work: (guard: WriteGuard & { readonly signal: AbortSignal }) => Promise<T>,
+  writes: boolean,
+): Promise<T | StepResult> {
+  const { input, client, clock } = context;
+  const deps = { client, clock, signal: input.signal };
+  if (!writes) return work({ check: () => undefined, release: () => Promise.resolve(), signal: input.signal });
+  const outcome = await input.session.guard(phase, deps);
+  if (!outcome.granted) return { problems: [outcome.problem], retry: true };
+  const { guard } = outcome;
+  const signal = guard.signal === undefined ? input.signal : AbortSignal.any([input.signal, guard.signal]);
+  const check = (): void => {
+    context.check();
+    guard.check();
+  };
+  try {
+    return await work({ ...guard, check, signal });
+  } finally {
+    await guard.release();
+  }
+}

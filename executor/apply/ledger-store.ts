@@ -1,0 +1,156 @@
+/** The ledger in its ConfigMaps: read whole, written under the version that was read, one shard per changed entry. */
+import { annotations, labels, managers } from '../../constructs/api/constants.ts';
+import { decodeLedger, encodeLedger, type Ledger, type LedgerEntry, ledgerKey } from '../../constructs/api/ledger.ts';
+import { isObject } from '../../constructs/lib/json.ts';
+import type { Problem } from '../../constructs/lib/problems.ts';
+import type { KubeClient } from '../kube/client.ts';
+import type { KubeObject } from '../kube/types.ts';
+
+interface Stored {
+  readonly uid: string;
+  readonly resourceVersion: string;
+  readonly text: string;
+  readonly shards: string;
+}
+
+export interface LedgerTarget {
+  readonly release: string;
+  readonly namespace: string;
+}
+
+export type LedgerOpened =
+  | { readonly ok: true; readonly store: LedgerStore }
+  | { readonly ok: false; readonly problems: readonly Problem[] };
+
+const textOf = (object: KubeObject): string => {
+  const data = isObject(object.data) ? object.data[ledgerKey] : undefined;
+  return typeof data === 'string' ? data : '';
+};
+
+const storedOf = (object: KubeObject): Stored => ({
+  uid: object.metadata.uid ?? '',
+  resourceVersion: object.metadata.resourceVersion ?? '',
+  text: textOf(object),
+  shards: object.metadata.annotations?.[annotations.shards] ?? '',
+});
+
+/** Reads the ledger of a release, uncached. One that can not be read whole is refused: nothing may be written then. */
+export async function openLedger(client: KubeClient, target: LedgerTarget, signal: AbortSignal): Promise<LedgerOpened> {
+  const selector = `${labels.holds}=ledger,${labels.release}=${target.release}`;
+  const listed = await client.list(
+    { apiVersion: 'v1', kind: 'ConfigMap', namespace: target.namespace, labelSelector: selector },
+    { signal },
+  );
+  if (listed.type !== 'listed') return { ok: false, problems: [{ reason: 'ApiUnavailable', message: listed.message }] };
+  const decoded = decodeLedger(
+    listed.items.map((object) => ({
+      metadata: { name: object.metadata.name ?? '', annotations: object.metadata.annotations },
+      data: { [ledgerKey]: textOf(object) },
+    })),
+  );
+  if (!decoded.ok) return { ok: false, problems: decoded.problems };
+  const stored = new Map(listed.items.map((object) => [object.metadata.name ?? '', storedOf(object)]));
+  return { ok: true, store: new LedgerStore(client, target, decoded.value, stored) };
+}
+
+/** Made by {@link openLedger}. Changes are made in memory and stored by `flush`; flushes never overlap. */
+export class LedgerStore {
+  readonly #client: KubeClient;
+  readonly #target: LedgerTarget;
+  readonly #ledger: Map<string, LedgerEntry>;
+  readonly #stored: Map<string, Stored>;
+  #shards: number;
+  #tail: Promise<unknown> = Promise.resolve();
+  #broken: Problem | undefined;
+
+  constructor(
+    client: KubeClient,
+    target: LedgerTarget,
+    decoded: { ledger: Map<string, LedgerEntry>; shards: number },
+    stored: Map<string, Stored>,
+  ) {
+    this.#client = client;
+    this.#target = target;
+    this.#ledger = decoded.ledger;
+    this.#shards = decoded.shards;
+    this.#stored = stored;
+  }
+
+  get ledger(): Ledger {
+    return this.#ledger;
+  }
+
+  /** Number of ConfigMaps that hold it. */
+  get configMaps(): number {
+    return this.#stored.size;
+  }
+
+  put(entry: LedgerEntry): void {
+    this.#ledger.set(entry.id, entry);
+  }
+
+  remove(id: string): void {
+    this.#ledger.delete(id);
+  }
+
+  /**
+   * Stores what changed. Answers the problem that kept it from being stored; after one the store is of no more use and
+   * must be opened again, since another writer may have been at work.
+   */
+  flush(signal: AbortSignal): Promise<Problem | undefined> {
+    const run = this.#tail.then(() => this.#write(signal));
+    this.#tail = run.catch(() => undefined);
+    return run;
+  }
+
+  async #write(signal: AbortSignal): Promise<Problem | undefined> {
+    if (this.#broken !== undefined) return this.#broken;
+    const wanted = encodeLedger(this.#ledger, { ...this.#target, minShards: this.#shards });
+    this.#shards = wanted.length;
+    // From the highest number down: an id that moves to a new shard is there before it leaves the old one.
+    for (const configMap of wanted.toReversed()) {
+      const known = this.#stored.get(configMap.metadata.name);
+      const shards = configMap.metadata.annotations[annotations.shards] ?? '';
+      if (known?.text === configMap.data[ledgerKey] && known?.shards === shards) continue;
+      if (known === undefined && this.#ledger.size === 0) continue;
+      const problem = await this.#writeShard(configMap as unknown as KubeObject, known, signal);
+      if (problem !== undefined) {
+        this.#broken = problem;
+        return problem;
+      }
+    }
+    return undefined;
+  }
+
+  async #writeShard(object: KubeObject, known: Stored | undefined, signal: AbortSignal): Promise<Problem | undefined> {
+    const name = object.metadata.name ?? '';
+    const outcome = await this.#client.apply(object, {
+      fieldManager: managers.objects,
+      signal,
+      ...(known === undefined ? {} : { uid: known.uid, resourceVersion: known.resourceVersion }),
+    });
+    const done =
+      outcome.type === 'created' ||
+      ((known !== undefined || ('retried' in outcome && outcome.retried)) && outcome.type === 'configured');
+    if (done && 'object' in outcome) {
+      this.#stored.set(name, storedOf(outcome.object));
+      return undefined;
+    }
+    // A reply that was lost shows as a conflict with our own write: what is stored decides.
+    const live = await this.#client.get(
+      { apiVersion: 'v1', kind: 'ConfigMap', namespace: this.#target.namespace, name },
+      { signal },
+    );
+    if (live.type === 'found' && textOf(live.object) === textOf(object)) {
+      this.#stored.set(name, storedOf(live.object));
+      return undefined;
+    }
+    const message =
+      'message' in outcome ? outcome.message : 'it exists already, and was not there when the ledger was read';
+    return {
+      reason: outcome.type === 'unavailable' ? 'ApiUnavailable' : 'LedgerNotWritten',
+      message,
+      object: `ConfigMap ${this.#target.namespace}/${name}`,
+    };
+  }
+}

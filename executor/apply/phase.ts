@@ -1,0 +1,233 @@
+/** The writes of one phase: rank after rank, the objects of a rank side by side, tombstones at the end. */
+import type { LedgerEntry } from '../../constructs/api/ledger.ts';
+import type { PayloadPhase } from '../../constructs/api/payload.ts';
+import type { Problem } from '../../constructs/lib/problems.ts';
+import { WaitTimeout, waitFor } from '../../constructs/lib/wait.ts';
+import { describeRef } from '../kube/types.ts';
+import type { WriteGuard } from '../release/domain.ts';
+import { eachLimited } from './concurrency.ts';
+import { dryRun, type Judged } from './dryrun.ts';
+import type { PassContext, StepResult } from './engine.ts';
+import { type Item, itemRef } from './items.ts';
+import { removeOrder, writeOrder } from './order.ts';
+import { removeObject } from './remove.ts';
+import { writeItem } from './write.ts';
+
+type Guard = WriteGuard & { readonly signal: AbortSignal };
+
+const ok: StepResult = { problems: [], retry: true };
+
+/** Objects of a phase that are as wanted without a write. */
+function inPlace({ input }: PassContext, phase: PayloadPhase): number {
+  return input.items.filter((item) => {
+    const need = input.survey.needs.get(item.id)?.need;
+    return item.phase === phase.name && need !== 'write' && need !== 'remove' && need !== 'terminating';
+  }).length;
+}
+
+/** Writes what the phase needs. Objects that the server could not judge before are judged first. */
+export async function writePhase(context: PassContext, phase: PayloadPhase, guard: Guard): Promise<StepResult> {
+  const { input } = context;
+  const items = input.items.filter((item) => item.phase === phase.name);
+  const counter = { applied: inPlace(context, phase) };
+  input.progress.applied(phase.name, counter.applied);
+  const writes = items.filter((item) => input.survey.needs.get(item.id)?.need === 'write');
+  const gone = items.filter((item) => input.survey.needs.get(item.id)?.need === 'gone');
+  const removes = items.filter((item) => input.survey.needs.get(item.id)?.need === 'remove');
+  if (writes.length + removes.length > 0) input.progress.state(phase.name, 'Applying');
+  const again = await judgeAgain(
+    context,
+    writes.filter((item) => context.judged.get(item.id)?.partial === true),
+    false,
+    guard,
+  );
+  if (again.problems.length > 0) return again;
+  const written = await writeRanks(context, phase, writes, counter, guard);
+  if (written.problems.length > 0) return written;
+  const removed = await removeTombstones(context, phase, removes, counter, guard);
+  if (removed.problems.length > 0) return removed;
+  for (const { id } of gone) await forget(context, id, guard);
+  return flush(context, guard);
+}
+
+/** Asks the server about objects that it could not judge before. */
+async function judgeAgain(
+  context: PassContext,
+  items: readonly Item[],
+  final: boolean,
+  guard: Guard,
+): Promise<StepResult> {
+  if (items.length === 0) return ok;
+  const { input, client } = context;
+  const judgement = await dryRun(
+    {
+      client,
+      release: input.release,
+      items: input.items,
+      needs: input.survey.needs,
+      bind: input.session.bind,
+      signal: guard.signal,
+      concurrency: context.options.concurrency,
+      final,
+    },
+    items,
+  );
+  for (const [id, judged] of judgement.judged) {
+    const known = context.judged.get(id);
+    context.judged.set(id, judged);
+    // It was judged new without the server and exists after all: the ledger learns the UID before the write.
+    if (known?.partial === true && 'uid' in judged.verdict) recordIntent(context, judged, judged.verdict.uid);
+  }
+  return { problems: judgement.problems, retry: true };
+}
+
+function recordIntent(context: PassContext, { item }: Judged, uid: string): void {
+  const { ledger } = context.input;
+  const entry = ledger.ledger.get(item.id);
+  if (entry !== undefined && entry.uid === undefined) ledger.put({ ...entry, uid });
+}
+
+async function writeRanks(
+  context: PassContext,
+  phase: PayloadPhase,
+  writes: readonly Item[],
+  counter: { applied: number },
+  guard: Guard,
+): Promise<StepResult> {
+  for (const batch of writeOrder(writes)) {
+    const late = batch.filter((item) => context.judged.get(item.id)?.partial === true);
+    const unserved = await untilServed(context, late, guard);
+    if (unserved.length > 0) return { problems: unserved, retry: true };
+    const judged = await judgeAgain(context, late, true, guard);
+    if (judged.problems.length > 0) return judged;
+    const result = await writeBatch(context, phase, batch, counter, guard);
+    if (result.problems.length > 0) {
+      await flush(context, guard);
+      return result;
+    }
+  }
+  return ok;
+}
+
+/** Waits until the API server serves the kinds whose CRDs were just written. */
+async function untilServed(context: PassContext, items: readonly Item[], guard: Guard): Promise<Problem[]> {
+  const { client, clock, options } = context;
+  const problems: Problem[] = [];
+  const kinds = new Map(items.map(({ entry }) => [`${entry.apiVersion} ${entry.kind}`, entry]));
+  for (const [name, { apiVersion, kind }] of kinds) {
+    try {
+      await waitFor({
+        what: `the API server to serve ${name}`,
+        limitMs: options.kindMs,
+        intervalMs: 100,
+        clock,
+        signal: guard.signal,
+        probe: async (saw) => {
+          const found = await client.resource({ apiVersion, kind }, { signal: guard.signal });
+          if (found.type === 'resource') return true;
+          saw(found.message);
+          return undefined;
+        },
+      });
+    } catch (error) {
+      if (!(error instanceof WaitTimeout)) throw error;
+      problems.push({ reason: 'KindAbsent', message: error.message });
+    }
+  }
+  return problems;
+}
+
+async function writeBatch(
+  context: PassContext,
+  phase: PayloadPhase,
+  batch: readonly Item[],
+  counter: { applied: number },
+  guard: Guard,
+): Promise<StepResult> {
+  const { input, client, clock, options } = context;
+  const problems: Problem[] = [];
+  let retry = true;
+  const deps = { client, clock, signal: guard.signal, check: guard.check, replaceMs: options.goneMs };
+  await eachLimited(batch, options.concurrency, async (item) => {
+    // After a failure nothing new is begun; what is under way ends.
+    if (problems.length > 0) return;
+    const judged = context.judged.get(item.id);
+    if (judged === undefined) throw new TypeError(`${item.id} was never judged`);
+    const outcome = await writeItem(judged, deps);
+    if (!outcome.ok) {
+      problems.push(outcome.problem);
+      retry &&= outcome.retry;
+      return;
+    }
+    context.counts[outcome.result] += 1;
+    if (outcome.result !== 'left') input.ledger.put(applied(item, input.digest, outcome.uid));
+    counter.applied += 1;
+    input.progress.applied(phase.name, counter.applied);
+    if (counter.applied % options.ledgerBatch === 0) await input.ledger.flush(guard.signal);
+  });
+  return { problems, retry };
+}
+
+const applied = (item: Item, payload: string, uid: string): LedgerEntry => ({
+  id: item.id,
+  uid,
+  state: 'applied',
+  sha256: item.entry.sha256,
+  phase: item.phase,
+  payload,
+});
+
+async function removeTombstones(
+  context: PassContext,
+  phase: PayloadPhase,
+  removes: readonly Item[],
+  counter: { applied: number },
+  guard: Guard,
+): Promise<StepResult> {
+  const { input, client, clock, options } = context;
+  const problems: Problem[] = [];
+  const deps = {
+    client,
+    clock,
+    signal: guard.signal,
+    check: guard.check,
+    release: input.release,
+    goneMs: options.goneMs,
+  };
+  for (const batch of removeOrder(removes))
+    await eachLimited(batch, options.concurrency, async (item) => {
+      const need = input.survey.needs.get(item.id);
+      if (need?.need !== 'remove') return;
+      const outcome = await removeObject(itemRef(item), need.uid, deps);
+      if (outcome.type === 'terminating' || outcome.type === 'failed') problems.push(outcome.problem);
+      else if (outcome.type === 'held')
+        problems.push({
+          reason: 'ObjectHeld',
+          message: `it is held: ${outcome.by}`,
+          object: describeRef(itemRef(item)),
+        });
+      else {
+        input.ledger.remove(item.id);
+        context.counts.pruned += outcome.type === 'gone' ? 1 : 0;
+        counter.applied += 1;
+        input.progress.applied(phase.name, counter.applied);
+      }
+    });
+  return { problems, retry: true };
+}
+
+/** An id whose object the listing did not show leaves the ledger after a read has confirmed it. */
+async function forget(context: PassContext, id: string, guard: Guard): Promise<void> {
+  const { input, client } = context;
+  const item = input.items.find((candidate) => candidate.id === id);
+  const entry = input.ledger.ledger.get(id);
+  if (item === undefined || entry === undefined) return;
+  const live = await client.get(itemRef(item), { signal: guard.signal });
+  const gone = live.type === 'absent' || live.type === 'kindAbsent' || live.type === 'namespaceMissing';
+  if (gone || (live.type === 'found' && live.object.metadata.uid !== entry.uid)) input.ledger.remove(id);
+}
+
+async function flush({ input }: PassContext, guard: Guard): Promise<StepResult> {
+  const problem = await input.ledger.flush(guard.signal);
+  return problem === undefined ? ok : { problems: [problem], retry: true };
+}

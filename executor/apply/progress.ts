@@ -1,0 +1,94 @@
+/** What is known of a payload's way through its phases. Kept over the passes of one payload, read by status. */
+import type { Gate, PayloadContent } from '../../constructs/api/payload.ts';
+import type { PhaseState } from '../../constructs/api/release.ts';
+import type { GateVerdict } from '../release/domain.ts';
+
+export interface GateRecord {
+  readonly gate: Gate;
+  readonly verdict: GateVerdict;
+  /** Since when it has been in this state; milliseconds since 1970. */
+  readonly since: number;
+}
+
+export interface PhaseRecord {
+  readonly name: string;
+  readonly state: PhaseState;
+  /** Objects that are as the payload wants them, of `total`. */
+  readonly applied: number;
+  readonly total: number;
+  readonly since: number;
+  readonly gates: readonly GateRecord[];
+}
+
+export interface HeldObject {
+  readonly id: string;
+  /** What the annotation says. */
+  readonly by: string;
+}
+
+/** The record of one payload. `changed` is called after every change that status would show. */
+export class PassProgress {
+  readonly digest: string;
+  readonly #now: () => number;
+  readonly #changed: () => void;
+  #phases: PhaseRecord[];
+  held: readonly HeldObject[] = [];
+
+  constructor(digest: string, content: PayloadContent, now: () => number, changed: () => void) {
+    this.digest = digest;
+    this.#now = now;
+    this.#changed = changed;
+    this.#phases = content.phases.map((phase) => ({
+      name: phase.name,
+      state: 'Pending',
+      applied: 0,
+      total: phase.objects.length,
+      since: now(),
+      gates: [],
+    }));
+  }
+
+  get phases(): readonly PhaseRecord[] {
+    return this.#phases;
+  }
+
+  /** Objects in place, over all phases. */
+  get done(): number {
+    return this.#phases.reduce((sum, phase) => sum + phase.applied, 0);
+  }
+
+  get total(): number {
+    return this.#phases.reduce((sum, phase) => sum + phase.total, 0);
+  }
+
+  state(name: string, state: PhaseState): void {
+    this.#change(name, (phase) => (phase.state === state ? phase : { ...phase, state, since: this.#now() }));
+  }
+
+  applied(name: string, applied: number): void {
+    this.#change(name, (phase) => (phase.applied === applied ? phase : { ...phase, applied }));
+  }
+
+  /** Takes in verdicts; a gate that stays in its state keeps its time. */
+  gates(name: string, verdicts: readonly { gate: Gate; verdict: GateVerdict }[]): void {
+    this.#change(name, (phase) => ({
+      ...phase,
+      gates: verdicts.map(({ gate, verdict }): GateRecord => {
+        const known = phase.gates.find((record) => record.gate.type === gate.type && record.gate.scope === gate.scope);
+        const same = known?.verdict.state === verdict.state;
+        return { gate, verdict, since: same && known !== undefined ? known.since : this.#now() };
+      }),
+    }));
+  }
+
+  #change(name: string, change: (phase: PhaseRecord) => PhaseRecord): void {
+    let any = false;
+    this.#phases = this.#phases.map((phase) => {
+      if (phase.name !== name) return phase;
+      const next = change(phase);
+      any ||= next !== phase;
+      return next;
+    });
+    if (any) this.#changed();
+  }
+}

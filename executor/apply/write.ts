@@ -1,0 +1,130 @@
+/** Writes one object that was judged. A create must answer 201, an update carries the UID that the ledger owns. */
+import { managers } from '../../constructs/api/constants.ts';
+import type { Clock } from '../../constructs/lib/clock.ts';
+import type { Problem } from '../../constructs/lib/problems.ts';
+import { WaitTimeout, waitFor } from '../../constructs/lib/wait.ts';
+import type { KubeClient } from '../kube/client.ts';
+import type { ApplyOutcome } from '../kube/outcome.ts';
+import { describeRef, type KubeObject, uidOf } from '../kube/types.ts';
+import type { Judged } from './dryrun.ts';
+import { itemRef } from './items.ts';
+
+export type WriteResult = 'created' | 'configured' | 'unchanged' | 'replaced' | 'left';
+
+/** `retry`: it may go well later without anybody doing anything. */
+export type WriteOutcome =
+  | { readonly ok: true; readonly result: WriteResult; readonly uid: string }
+  | { readonly ok: false; readonly problem: Problem; readonly retry: boolean };
+
+export interface WriteDeps {
+  readonly client: KubeClient;
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+  /** Called right before each request that writes. @throws when writing is no longer allowed. */
+  readonly check: () => void;
+  /** How long a replaced object may take to go. */
+  readonly replaceMs: number;
+}
+
+function refuse(judged: Judged, reason: string, message: string, retry: boolean, remedy?: string): WriteOutcome {
+  const object = describeRef(itemRef(judged.item));
+  return { ok: false, retry, problem: { reason, message, object, ...(remedy === undefined ? {} : { remedy }) } };
+}
+
+/** What an answer that wrote nothing means. */
+function failed(judged: Judged, answer: Exclude<ApplyOutcome, { readonly object: KubeObject }>): WriteOutcome {
+  switch (answer.type) {
+    case 'conflict':
+      return refuse(
+        judged,
+        'FieldConflict',
+        answer.managers.map(({ manager, fields }) => `${manager} holds ${fields.join(', ')}`).join('; '),
+        true,
+      );
+    case 'gone':
+      return refuse(judged, answer.why === 'replaced' ? 'ObjectReplaced' : 'ObjectChanged', answer.message, true);
+    case 'invalid':
+      return refuse(judged, 'ObjectInvalid', answer.message, false);
+    case 'forbidden':
+      return refuse(judged, 'Forbidden', answer.message, true);
+    case 'namespaceMissing':
+      return refuse(judged, 'NamespaceMissing', `namespace ${answer.namespace} does not exist`, true);
+    case 'kindAbsent':
+      return refuse(judged, 'KindAbsent', answer.message, true);
+    case 'unauthorized':
+    case 'unavailable':
+      return refuse(judged, 'ApiUnavailable', answer.message, true);
+  }
+}
+
+async function create(judged: Judged, deps: WriteDeps, result: WriteResult = 'created'): Promise<WriteOutcome> {
+  deps.check();
+  const answer = await deps.client.apply(judged.intent, { fieldManager: managers.objects, signal: deps.signal });
+  if (answer.type === 'created') return { ok: true, result, uid: uidOf(answer.object) };
+  if (!('object' in answer)) return failed(judged, answer);
+  // The first attempt of this very call may have created it while its reply was lost.
+  if (answer.retried) return { ok: true, result, uid: uidOf(answer.object) };
+  return refuse(
+    judged,
+    'ObjectExists',
+    `it appeared between the dry run and the write (UID ${uidOf(answer.object)}); fields that nobody else held were set`,
+    false,
+    'look who made it; delete it, or take it out of the payload',
+  );
+}
+
+async function update(judged: Judged, uid: string, version: string, deps: WriteDeps): Promise<WriteOutcome> {
+  deps.check();
+  const answer = await deps.client.apply(judged.intent, { fieldManager: managers.objects, signal: deps.signal, uid });
+  if (!('object' in answer)) return failed(judged, answer);
+  if (answer.type === 'created')
+    return refuse(judged, 'ObjectChanged', 'the API server created an object in answer to an update by UID', true);
+  const same = answer.object.metadata.resourceVersion === version;
+  return { ok: true, result: same ? 'unchanged' : 'configured', uid: uidOf(answer.object) };
+}
+
+async function replace(judged: Judged, uid: string, deps: WriteDeps): Promise<WriteOutcome> {
+  const { client, clock, signal } = deps;
+  const ref = itemRef(judged.item);
+  deps.check();
+  const deleted = await client.delete(ref, { uid, propagation: 'Background', signal });
+  if (deleted.type === 'preconditionFailed') return refuse(judged, 'ObjectReplaced', deleted.message, true);
+  if (deleted.type !== 'deleted' && deleted.type !== 'absent' && deleted.type !== 'terminating')
+    return refuse(judged, deleted.type === 'forbidden' ? 'Forbidden' : 'ApiUnavailable', deleted.message, true);
+  try {
+    await waitFor({
+      what: `${describeRef(ref)} to be gone before it is created again`,
+      limitMs: deps.replaceMs,
+      intervalMs: 200,
+      clock,
+      signal,
+      probe: async (saw) => {
+        const live = await client.get(ref, { signal });
+        if (live.type === 'absent' || (live.type === 'found' && uidOf(live.object) !== uid)) return true;
+        saw(
+          live.type === 'found' ? `finalizers ${live.object.metadata.finalizers?.join(', ') || 'none'}` : live.message,
+        );
+        return undefined;
+      },
+    });
+  } catch (error) {
+    if (!(error instanceof WaitTimeout)) throw error;
+    return refuse(judged, 'ObjectTerminating', error.message, true);
+  }
+  return create(judged, deps, 'replaced');
+}
+
+/** Writes one object. Rejects with the signal's reason, or with what `check` throws. */
+export async function writeItem(judged: Judged, deps: WriteDeps): Promise<WriteOutcome> {
+  const { verdict } = judged;
+  switch (verdict.verdict) {
+    case 'new':
+      return create(judged, deps);
+    case 'ours':
+      return update(judged, verdict.uid, verdict.version, deps);
+    case 'replace':
+      return replace(judged, verdict.uid, deps);
+    case 'leave':
+      return { ok: true, result: 'left', uid: verdict.uid };
+  }
+}
