@@ -9,7 +9,7 @@ export interface SharedServer extends ApiServerHandle {
 }
 
 /** Environment variables through which the runner hands the api layer's one server to the test files. */
-export const sharedVariables = { handle: 'KEELSON_TEST_APISERVER', kubeconfig: 'KEELSON_TEST_KUBECONFIG' } as const;
+const sharedVariables = { handle: 'KEELSON_TEST_APISERVER', kubeconfig: 'KEELSON_TEST_KUBECONFIG' } as const;
 
 /** Writes the handle of a server beside its data and returns the variables for the test files' environment. */
 export async function shareServer(server: ApiServer): Promise<Record<string, string>> {

@@ -33,6 +33,9 @@ test('a file that runs no test, or dies before, fails', async () => {
   const empty = await runFile(fixture('empty'), { top, env });
   assert.equal([empty.passed, empty.failed], [0, 1]);
   assert.match(empty.problems[0] ?? '', 'test.run()');
+  const stuck = await runFile(fixture('stuck'), { top, env });
+  assert.equal([stuck.passed, stuck.failed], [0, 1]);
+  assert.match(stuck.problems[0] ?? '', 'waits for what never comes');
   const crashing = await runFile(fixture('crashing'), { top, env });
   assert.equal([crashing.passed, crashing.failed], [0, 1]);
   assert.match(crashing.output, 'as it should');

@@ -151,6 +151,8 @@ function findProblems(outcome: Outcome, counts: Counts, limitMs: number, left: r
   if (outcome.timedOut) problems.push(`killed at its limit of ${formatDuration(limitMs)}`);
   else if (outcome.cancelled) problems.push('the run was cancelled');
   else if (outcome.signal !== null) problems.push(`ended by ${outcome.signal}`);
+  else if (outcome.output.includes('Exiting early'))
+    problems.push('ended inside a test that waits for what never comes');
   else if (counts.total === 0) problems.push('ran no test: is test.run() missing?');
   else if (outcome.code !== 0 && !failedTests) problems.push(`all tests passed, yet it ended with ${outcome.code}`);
   else if (outcome.code === 0 && failedTests) problems.push('tests failed, yet it ended with 0');

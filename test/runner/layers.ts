@@ -1,3 +1,4 @@
+import { clusterPackages, clusterTools } from '../cluster/programs.ts';
 import type { ToolName } from '../tools/catalog.ts';
 
 export type LayerName = 'pure' | 'api' | 'ovn' | 'cluster';
@@ -47,8 +48,8 @@ export const layers: readonly Layer[] = [
     folder: 'test/ovn',
     jobs: 1,
     budgetMs: 3 * minute,
-    tools: ['etcd', 'kube-apiserver', 'kubectl', 'helm'],
-    packages: ['openvswitch-switch', 'ovn-central', 'ovn-host'],
+    tools: ['etcd', 'kube-apiserver', 'kubectl'],
+    packages: ['openvswitch-switch', 'ovn-central', 'ovn-host', 'iproute2', 'ethtool'],
     sharedServer: false,
   },
   {
@@ -56,18 +57,8 @@ export const layers: readonly Layer[] = [
     folder: 'test/cluster/suite',
     jobs: 1,
     budgetMs: 12 * minute,
-    tools: [
-      'etcd',
-      'kube-apiserver',
-      'kubectl',
-      'crane',
-      'helm',
-      'kube-controller-manager',
-      'kube-scheduler',
-      'kubelet',
-      'kube-proxy',
-    ],
-    packages: ['containerd', 'runc', 'containernetworking-plugins', 'iproute2', 'iptables', 'ethtool'],
+    tools: [...clusterTools, 'crane', 'helm'],
+    packages: clusterPackages,
     sharedServer: false,
   },
 ];
