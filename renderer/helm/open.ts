@@ -10,7 +10,7 @@ import type { RenderInput, RenderOutput } from './types.ts';
 import { createWorkspace } from './workspace.ts';
 
 export interface HelmOptions {
-  /** Path of the helm program. */
+  /** Absolute path of the helm program: it is started without a PATH. */
   readonly program: string;
   /** Exact version that the lock names, with or without a leading `v`. */
   readonly version: string;
