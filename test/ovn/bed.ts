@@ -69,9 +69,10 @@ export class OvnBed {
     return [`--net=/proc/${this.#holder.pid}/ns/net`, ...argv];
   }
 
-  /** Starts a script in a process group of its own. */
-  script(name: string, env: Env): ScriptRun {
-    const child = spawn('nsenter', this.#argv(['bash', join(scripts, name)]), {
+  /** Starts a script in a process group of its own, inside the bed's network or outside it. */
+  script(name: string, env: Env, network: 'inside' | 'outside' = 'inside', ...args: string[]): ScriptRun {
+    const argv = ['bash', join(scripts, name), ...args];
+    const child = spawn(network === 'inside' ? 'nsenter' : 'env', network === 'inside' ? this.#argv(argv) : argv, {
       env,
       detached: true,
       stdio: ['ignore', 'pipe', 'pipe'],

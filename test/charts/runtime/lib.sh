@@ -70,9 +70,10 @@ has_account() { [[ -r $ACCOUNT_DIR/token && -n ${KUBERNETES_SERVICE_HOST:-} ]]; 
 # api METHOD PATH [CONTENT-TYPE BODY]: one request to the API server as the pod's account. Prints the body, then the
 # status code on a line of its own. The token never becomes an argument that other processes can read.
 api() {
-  local data=()
+  local data=() host=$KUBERNETES_SERVICE_HOST
+  [[ $host != *:* ]] || host=[$host]
   [[ $# -lt 4 ]] || data=(--header "Content-Type: $3" --data "$4")
   curl --silent --show-error --max-time 10 --user-agent ovn-runtime --cacert "$ACCOUNT_DIR/ca.crt" \
     --header @<(printf 'Authorization: Bearer %s\n' "$(<"$ACCOUNT_DIR/token")") --write-out '\n%{http_code}\n' \
-    "${data[@]}" --request "$1" "https://$(bracket "$KUBERNETES_SERVICE_HOST"):${KUBERNETES_SERVICE_PORT:-443}$2"
+    "${data[@]}" --request "$1" "https://$host:${KUBERNETES_SERVICE_PORT:-443}$2"
 }

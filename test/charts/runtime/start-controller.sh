@@ -50,9 +50,10 @@ ensure_switch() { # NAME CIDR[,CIDR] GATEWAY[,GATEWAY]
     [[ $cidr == *:* ]] || subnet='["subnet","'$cidr'"]'
     n=$((n + 1))
   done
-  nb "$(absent Logical_Switch "$1"),"'
+  nb "$(absent Logical_Router_Port "$router_port"),"'
     {"op":"insert","table":"Logical_Router_Port","uuid-name":"lrp","row":{"name":"'"$router_port"'","mac":"'"$(mac_of "$router_port")"'","networks":["set",['"$networks"']]}},
-    {"op":"mutate","table":"Logical_Router","where":[["name","==","'"$CLUSTER_ROUTER"'"]],"mutations":[["ports","insert",["named-uuid","lrp"]]]},
+    {"op":"mutate","table":"Logical_Router","where":[["name","==","'"$CLUSTER_ROUTER"'"]],"mutations":[["ports","insert",["named-uuid","lrp"]]]}' &&
+    nb "$(absent Logical_Switch "$1"),"'
     {"op":"insert","table":"Logical_Switch_Port","uuid-name":"lsp","row":{"name":"'"$switch_port"'","type":"router","addresses":"router","options":["map",[["router-port","'"$router_port"'"]]]}},
     {"op":"insert","table":"Logical_Switch","row":{"name":"'"$1"'","ports":["named-uuid","lsp"],"other_config":["map",['"$subnet"']],"external_ids":["map",[["vendor","kube-ovn"]]]}}'
 }

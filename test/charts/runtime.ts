@@ -1,0 +1,47 @@
+/** What the OVN runtime image is made of; whoever builds the image adds the libraries that the programs need. */
+import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { LayerEntry } from '../../images/layer.ts';
+
+const folder = new URL('runtime/', import.meta.url).pathname;
+
+/** Debian packages that hold the daemons, their tools and schemas. */
+export const runtimePackages = ['openvswitch-switch', 'ovn-central', 'ovn-host'] as const;
+
+/** Programs that the scripts and the chart's probes and init containers call, by name. */
+export const runtimePrograms = [
+  ...['ovsdb-server', 'ovsdb-tool', 'ovsdb-client', 'ovs-vswitchd', 'ovs-vsctl', 'ovs-appctl', 'ovs-ofctl'],
+  ...['ovn-northd', 'ovn-controller', 'ovn-nbctl', 'ovn-sbctl', 'ovn-appctl'],
+  ...[
+    'bash',
+    'cat',
+    'chmod',
+    'chown',
+    'cp',
+    'cut',
+    'date',
+    'env',
+    'grep',
+    'head',
+    'ls',
+    'mkdir',
+    'mknod',
+    'mktemp',
+    'mv',
+  ],
+  ...['rm', 'sed', 'sha256sum', 'sleep', 'sort', 'stat', 'tail', 'timeout', 'touch', 'tr', 'curl', 'ip'],
+] as const;
+
+/** Files that the daemons read, at the same path inside. */
+export const runtimeSchemas = [
+  '/usr/share/ovn/ovn-nb.ovsschema',
+  '/usr/share/ovn/ovn-sb.ovsschema',
+  '/usr/share/openvswitch/vswitch.ovsschema',
+  '/usr/share/openvswitch/local-config.ovsschema',
+] as const;
+
+/** The entry scripts, as the image carries them in `/kube-ovn/`. */
+export async function runtimeScripts(): Promise<LayerEntry[]> {
+  const names = (await readdir(folder)).filter((name) => name.endsWith('.sh')).sort();
+  return names.map((name) => ({ type: 'file', path: `kube-ovn/${name}`, mode: 0o755, source: join(folder, name) }));
+}
