@@ -14,7 +14,7 @@ import { allPids, identify, killAll } from '../processes.ts';
 import { ensurePrograms } from '../programs.ts';
 import { startCluster } from '../start.ts';
 import { readState } from '../state.ts';
-import { additions, type MachineSnapshot, takeSnapshot } from './machine.ts';
+import { additions, clusterNamespaces, heldNamespaces, type MachineSnapshot, takeSnapshot } from './machine.ts';
 import { runIdlePods } from './pods.ts';
 
 const ownerFile = fileURLToPath(new URL('./owner.ts', import.meta.url));
@@ -37,15 +37,20 @@ test.after(async () => {
   rmSync(directory, { recursive: true, force: true });
 });
 
-/** Waits until the machine has nothing that it had not before the test. */
-async function nothingLeft(): Promise<void> {
+/** The namespaces of a cluster that runs. Those of other programs come and go, so only these are asked for later. */
+function namespacesOf(name: string): string[] {
+  return clusterNamespaces(readState(join(directory, name))?.id ?? 'none');
+}
+
+/** Waits until the machine has nothing that it had not before the test, and nobody is in these namespaces. */
+async function nothingLeft(...namespaces: string[]): Promise<void> {
   await waitFor({
     what: 'the machine to be as before',
     limitMs: 15_000,
     intervalMs: 250,
     clock: systemClock,
     probe: async (saw) => {
-      const left = additions(before, await takeSnapshot());
+      const left = [...additions(before, await takeSnapshot()), ...heldNamespaces(namespaces)];
       saw(left.slice(0, 20).join('\n'));
       return left.length === 0 ? true : undefined;
     },
@@ -95,7 +100,7 @@ test('down leaves nothing behind, with pods running', async () => {
   const cluster = await startCluster({ directory, name: 'plain' });
   await runIdlePods(cluster);
   const during = additions(before, await takeSnapshot());
-  for (const kind of ['processes', 'namespaces', 'mounts', 'links', 'routes', 'cgroups']) {
+  for (const kind of ['processes', 'mounts', 'links', 'routes', 'cgroups']) {
     assert.ok(
       during.some((line) => line.startsWith(`${kind}: `)),
       `a running cluster must show among the ${kind} of the snapshot`,
@@ -105,26 +110,31 @@ test('down leaves nothing behind, with pods running', async () => {
     during.some((line) => /^(settings|firewall|files): /.test(line)),
     `a running cluster changes no setting, rule or shared folder of the host: ${during.join('\n')}`,
   );
+  // Per node: mounts, network, processes, host name, IPC; per pod on the host network: mounts, processes.
+  const namespaces = namespacesOf('plain');
+  assert.ok(namespaces.length >= 21, `seen only ${namespaces.join(', ')}`);
   await cluster.down();
   assert.not.ok(existsSync(cluster.directory));
-  await nothingLeft();
+  await nothingLeft(...namespaces);
 });
 
 test('a killed owner leaves nothing behind', async () => {
   const owner = startOwner('killed');
   await owner.said(/^running$/);
-  assert.ok(readState(join(directory, 'killed'))?.processes.length);
+  const namespaces = namespacesOf('killed');
+  assert.ok(namespaces.length >= 21);
   await killNine(owner.child);
   await directoryGone('killed');
-  await nothingLeft();
+  await nothingLeft(...namespaces);
 });
 
 test('an owner killed in the middle of the start leaves nothing behind', async () => {
   const owner = startOwner('early');
   await owner.said(/^nodes node-1/);
+  const namespaces = namespacesOf('early');
   await killNine(owner.child);
   await directoryGone('early');
-  await nothingLeft();
+  await nothingLeft(...namespaces);
 });
 
 test('with owner and reaper killed, the state file is enough', async () => {
@@ -146,9 +156,11 @@ test('with owner and reaper killed, the state file is enough', async () => {
   );
   await killNine(owner.child);
   assert.ok(existsSync(place));
+  const namespaces = namespacesOf('orphan');
+  assert.ok(namespaces.length >= 21);
   await destroyCluster(place, systemClock);
   assert.not.ok(existsSync(place));
-  await nothingLeft();
+  await nothingLeft(...namespaces);
 });
 
 test('two clusters share a machine, a name is used once', async () => {
@@ -168,8 +180,9 @@ test('two clusters share a machine, a name is used once', async () => {
   } catch (error) {
     assert.match(String(error), /one.*running|running.*one/s);
   }
+  const namespaces = [...namespacesOf('one'), ...namespacesOf('two')];
   await Promise.all([one.down(), two.down()]);
-  await nothingLeft();
+  await nothingLeft(...namespaces);
 });
 
 test.run();

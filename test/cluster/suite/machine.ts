@@ -2,8 +2,9 @@ import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { cgroupHierarchies } from '../cgroups.ts';
 import { mountPoints } from '../mounts.ts';
-import { allPids } from '../processes.ts';
+import { allPids, childrenOf, processesWithEnvironment } from '../processes.ts';
 import { mustRun, runCommand } from '../run.ts';
+import { clusterVariable } from '../state.ts';
 
 /** What a cluster could leave on a machine, as sorted lines of text by what they are. */
 export type MachineSnapshot = Readonly<Record<string, readonly string[]>>;
@@ -36,18 +37,29 @@ const settings = [
   'net/netfilter/nf_conntrack_max',
 ];
 
-function namespaces(): string[] {
-  const found = new Set<string>();
-  for (const pid of allPids()) {
-    for (const kind of namespaceKinds) {
-      try {
-        found.add(readlinkSync(`/proc/${pid}/ns/${kind}`));
-      } catch {
-        // The process has ended in between, or is a zombie.
-      }
+function namespacesOf(pid: number): string[] {
+  return namespaceKinds.flatMap((kind) => {
+    try {
+      return [readlinkSync(`/proc/${pid}/ns/${kind}`)];
+    } catch {
+      // The process has ended in between, or is a zombie.
+      return [];
     }
-  }
-  return [...found];
+  });
+}
+
+/** The namespaces, other than this process's own, of a cluster's processes and of all that descend from them. */
+export function clusterNamespaces(id: string): string[] {
+  const own = new Set(namespacesOf(process.pid));
+  const family = (pid: number): number[] => [pid, ...childrenOf(pid).flatMap(family)];
+  const members = processesWithEnvironment(clusterVariable, id).flatMap((process) => family(process.pid));
+  return [...new Set(members.flatMap(namespacesOf))].filter((namespace) => !own.has(namespace));
+}
+
+/** Those of the given namespaces that any process of the machine is still in. */
+export function heldNamespaces(namespaces: readonly string[]): string[] {
+  const held = new Set(allPids().flatMap(namespacesOf));
+  return namespaces.filter((namespace) => held.has(namespace));
 }
 
 function cgroups(): string[] {
@@ -85,7 +97,6 @@ export async function takeSnapshot(): Promise<MachineSnapshot> {
   const lines = async (argv: string[]): Promise<string[]> => (await mustRun(argv)).split('\n').filter(Boolean);
   const snapshot = {
     processes: markedProcesses(),
-    namespaces: namespaces(),
     mounts: mountPoints().map((mount) => `${mount.type} ${mount.point}`),
     links: (await lines(['ip', '-brief', 'link'])).map((line) => line.split(/\s/)[0] ?? ''),
     routes: await lines(['ip', 'route', 'show', 'table', 'all']),
