@@ -1,0 +1,82 @@
+/** The checkpoint: what was authorised, in the status of the installation, before anything of it is written. */
+
+import { timeText } from '../../constructs/api/conditions.ts';
+import { managers } from '../../constructs/api/constants.ts';
+import type { ApplyCheckpoint } from '../../constructs/api/kinds/kubeovn-installation-status.ts';
+import type { InstallationEntry } from '../../constructs/api/payload.ts';
+import type { ChangeClass } from '../../constructs/api/release.ts';
+import { isObject, type JsonObject } from '../../constructs/lib/json.ts';
+import type { Problem } from '../../constructs/lib/problems.ts';
+import type { KubeClient } from '../kube/client.ts';
+import { writeStatus } from '../kube/status.ts';
+import { describeRef, type KubeObject, refOf } from '../kube/types.ts';
+
+type Fixed = Pick<ApplyCheckpoint, 'specDigest' | 'manifestDigest' | 'baseDigest' | 'payloadDigest'>;
+
+/** What a payload asks the checkpoint to fix. */
+export const checkpointOf = (entry: InstallationEntry, payloadDigest: string): Fixed => ({
+  specDigest: entry.specDigest,
+  manifestDigest: entry.manifestDigest,
+  baseDigest: entry.baseDigest,
+  payloadDigest,
+});
+
+/**
+ * The recorded trivial lifecycle that moves the checkpoint: objects were added, only a policy field changed, or nothing did.
+ * Whatever else a change is has been blocked before.
+ */
+export function authorisedClass(recorded: ApplyCheckpoint | undefined, wanted: Fixed): ChangeClass {
+  if (recorded === undefined || recorded.manifestDigest !== wanted.manifestDigest) return 'additive';
+  return recorded.specDigest === wanted.specDigest ? 'none' : 'policy';
+}
+
+const sameFixed = (recorded: ApplyCheckpoint, wanted: Fixed): boolean =>
+  recorded.specDigest === wanted.specDigest &&
+  recorded.manifestDigest === wanted.manifestDigest &&
+  recorded.baseDigest === wanted.baseDigest &&
+  recorded.payloadDigest === wanted.payloadDigest;
+
+/** The status with the checkpoint moved; the same object when it stands where it should. */
+export function withCheckpoint(
+  status: JsonObject,
+  recorded: ApplyCheckpoint | undefined,
+  wanted: Fixed,
+  now: number,
+): JsonObject {
+  if (recorded !== undefined && sameFixed(recorded, wanted)) return status;
+  const recordedAt = timeText(now);
+  return {
+    ...status,
+    applyCheckpoint: { ...wanted, recordedAt },
+    authorisation: { changeClass: authorisedClass(recorded, wanted), payloadDigest: wanted.payloadDigest, recordedAt },
+  };
+}
+
+/** Persists the checkpoint. Nothing is sent when it is recorded already. Answers what kept it from being recorded. */
+export async function recordCheckpoint(
+  options: {
+    readonly client: KubeClient;
+    readonly object: KubeObject;
+    readonly recorded: ApplyCheckpoint | undefined;
+    readonly wanted: Fixed;
+    readonly now: number;
+  },
+  signal: AbortSignal,
+): Promise<Problem[]> {
+  const { client, object, recorded, wanted, now } = options;
+  const outcome = await writeStatus(
+    client,
+    object,
+    (live) => withCheckpoint(isObject(live.status) ? live.status : {}, recorded, wanted, now),
+    { fieldManager: managers.status, signal },
+  );
+  if (outcome.type === 'written' || outcome.type === 'unchanged') return [];
+  return [
+    {
+      reason: outcome.type === 'unavailable' || outcome.type === 'lost' ? 'ApiUnavailable' : 'CheckpointNotRecorded',
+      message: `the checkpoint could not be recorded, so nothing is written: ${outcome.message}`,
+      object: describeRef(refOf(object)),
+      path: 'status.applyCheckpoint',
+    },
+  ];
+}

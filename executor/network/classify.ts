@@ -1,0 +1,103 @@
+/** What kind of change a network payload is, and whether anything may carry it out. Pure. */
+import { compare, parse, valid } from 'semver';
+import type { InstallationEntry } from '../../constructs/api/payload.ts';
+import type { PlanActions } from '../../constructs/api/plan.ts';
+import type { ChangeClass } from '../../constructs/api/release.ts';
+import type { Classification } from '../release/domain.ts';
+
+export interface ClassifyInput {
+  /** Installation as the new payload renders it. */
+  readonly next: InstallationEntry;
+  /** As the accepted payload renders it; undefined while none is accepted. */
+  readonly previous: InstallationEntry | undefined;
+  /** Whether a full pass of the accepted payload ever completed. */
+  readonly completed: boolean;
+  /** What the status says was authorised; it outlives ledger and payloads. */
+  readonly checkpoint:
+    | { readonly manifestDigest: string; readonly specDigest: string; readonly baseDigest: string }
+    | undefined;
+  readonly observedVersion: string | undefined;
+  readonly actions: Pick<PlanActions, 'created' | 'configured' | 'replaced' | 'pruned' | 'absent'>;
+}
+
+const bare = (version: string): string => version.replace(/^v/, '');
+
+/** Below zero when `a` is the older version; versions that are not semantic compare as text. */
+function compareVersions(a: string, b: string): number {
+  const [left, right] = [bare(a), bare(b)];
+  if (valid(left) !== null && valid(right) !== null) return compare(parse(left) ?? left, parse(right) ?? right);
+  return left < right ? -1 : left > right ? 1 : 0;
+}
+
+const allowed = (changeClass: ChangeClass): Classification => ({ verdict: 'allowed', changeClass });
+
+const blocked = (changeClass: ChangeClass, message: string): Classification => ({
+  verdict: 'blocked',
+  changeClass,
+  reason: 'ChangeBlocked',
+  message,
+});
+
+const uninstall =
+  'take the change back in Git; to start anew instead, run keelson uninstall for this installation and install again';
+
+function versionChange(next: InstallationEntry, from: string): Classification {
+  const to = next.version ?? '';
+  if (compareVersions(to, from) < 0)
+    return blocked(
+      'rollback',
+      `going back from ${bare(from)} to ${bare(to)} needs the rollback lifecycle, which this executor does not contain; set spec.version and spec.chart back to ${bare(from)}`,
+    );
+  return blocked(
+    'versionOnly',
+    `going from ${bare(from)} to ${bare(to)} needs the upgrade lifecycle, which this executor does not contain; set spec.version and spec.chart back to ${bare(from)}`,
+  );
+}
+
+/** Only what no lifecycle has to guard goes ahead: nothing, a policy field, or further objects. */
+function changeOfObjects(input: ClassifyInput, previous: InstallationEntry): Classification {
+  const { next, actions } = input;
+  const from = input.observedVersion ?? previous.version;
+  if (from !== undefined && next.version !== undefined && compareVersions(from, next.version) !== 0)
+    return versionChange(next, from);
+  if (
+    previous.baseDigest === next.baseDigest &&
+    previous.specDigest !== next.specDigest &&
+    actions.configured.length > 0
+  )
+    return blocked(
+      'membership',
+      `a change of central.replicas or member requests needs the membership lifecycle, which this executor does not contain; ${uninstall}`,
+    );
+  const touched = [...actions.configured, ...actions.replaced, ...actions.pruned, ...actions.absent];
+  if (touched.length > 0) {
+    const few = touched.slice(0, 3).join(', ');
+    const more = touched.length > 3 ? ` and ${touched.length - 3} more` : '';
+    const what = `it would change ${touched.length} object(s) that the checkpoint fixes (${few}${more})`;
+    return blocked('blocked', `${what}; no lifecycle carries this change out: ${uninstall}`);
+  }
+  if (actions.created.length > 0) return allowed('additive');
+  return allowed(previous.specDigest === next.specDigest ? 'none' : 'policy');
+}
+
+/**
+ * The class of a change. While the first install is still partial, nothing that it fixed may change: what is in the cluster
+ * is unknown to both the old and the new payload.
+ */
+export function classifyNetwork(input: ClassifyInput): Classification {
+  const { previous, checkpoint, next, actions } = input;
+  if (previous === undefined) {
+    if (checkpoint === undefined || checkpoint.manifestDigest === next.manifestDigest) return allowed('additive');
+    return blocked(
+      'blocked',
+      `the status of the installation was authorised for other objects (${checkpoint.manifestDigest}) and the payload behind it is not at hand: deliver that payload first, or ${uninstall}`,
+    );
+  }
+  const touched = actions.configured.length + actions.replaced.length + actions.pruned.length + actions.absent.length;
+  if (!input.completed && touched > 0)
+    return blocked(
+      'blocked',
+      `the first install is not complete yet, and this payload changes ${touched} object(s) of it: ${uninstall}`,
+    );
+  return changeOfObjects(input, previous);
+}

@@ -1,0 +1,111 @@
+/** The network domain, as the Release worker sees it. */
+import { randomUUID } from 'node:crypto';
+import type { Gate, PayloadContent } from '../../constructs/api/payload.ts';
+import type { Problem } from '../../constructs/lib/problems.ts';
+import type { LeaseTimings } from '../lease/timings.ts';
+import type { Domain, DomainTarget, GateVerdict } from '../release/domain.ts';
+import { admitNetwork } from './admit.ts';
+import { bindNetwork } from './bind.ts';
+import { checkpointOf, recordCheckpoint } from './checkpoint.ts';
+import { classifyNetwork } from './classify.ts';
+import { guardPhase } from './guard.ts';
+import { installationEntryOf, type NetworkSnapshot, takeSnapshot } from './snapshot.ts';
+
+export interface NetworkDomainOptions {
+  /** Name of this process, for Lease holders. */
+  readonly identity: string;
+  readonly leases?: Partial<LeaseTimings>;
+  /** How long a phase waits for Leases that another holds. */
+  readonly leaseLimitMs?: number;
+  /** A word that no other operation has; random by default. */
+  readonly operationId?: () => string;
+}
+
+/** Gates that only evidence opens. What observes them is not part of this executor, so none is ever True. */
+const evidenceGates: Readonly<Record<string, string>> = {
+  OVNDBReady: 'no probe reads the OVN databases',
+  NorthdReady: 'no probe asks northd',
+  DataPlaneReady: 'no probe asks OVS and ovn-controller on the nodes',
+  NetworkReady: 'no probe sends packets',
+};
+
+/** Why a gate of this domain is shut, or undefined for the common gates. */
+export function evidenceGate(gate: Pick<Gate, 'type' | 'scope'>): GateVerdict | undefined {
+  const missing = Object.hasOwn(evidenceGates, gate.type) ? evidenceGates[gate.type] : undefined;
+  if (missing === undefined) return undefined;
+  return { state: 'Unknown', reason: 'NoEvidence', message: `${missing}, and nothing is ready because it was applied` };
+}
+
+const deleting = (content: PayloadContent, snapshot: NetworkSnapshot): Problem[] => {
+  const { installation } = snapshot;
+  if (typeof installation?.object.metadata.deletionTimestamp !== 'string') return [];
+  return [
+    {
+      reason: 'InstallationDeleting',
+      message: 'the installation is being deleted; nothing of its payload is written',
+      object: `KubeOVNInstallation ${content.installations[0]?.namespace ?? ''}/${content.installations[0]?.name ?? ''}`,
+      remedy: 'wait until it is gone; its objects stay and lose their owner',
+    },
+  ];
+};
+
+const previousEntry = (target: DomainTarget) =>
+  target.previous === undefined ? undefined : installationEntryOf(target.previous.content);
+
+/** The domain of `KubeOVNInstallation`. */
+export function networkDomain(options: NetworkDomainOptions): Domain<NetworkSnapshot> {
+  const operationId = options.operationId ?? randomUUID;
+  return {
+    name: 'network',
+    prepare: (target, deps) => takeSnapshot(target.content, deps.client, deps.signal),
+    admit: (target, snapshot) => [...deleting(target.content, snapshot), ...admitNetwork(target, snapshot)],
+    classify(target, actions, snapshot) {
+      const next = installationEntryOf(target.content);
+      if (next === undefined)
+        return {
+          verdict: 'blocked',
+          changeClass: 'blocked',
+          reason: 'PayloadIntegrity',
+          message: 'the payload names no installation',
+        };
+      return classifyNetwork({
+        next,
+        previous: previousEntry(target),
+        completed: target.previous?.completed ?? false,
+        checkpoint: snapshot.installation?.checkpoint,
+        observedVersion: snapshot.installation?.observedVersion,
+        actions,
+      });
+    },
+    bind: (_target, snapshot) => bindNetwork(snapshot.installation),
+    gate: (gate) => evidenceGate(gate),
+    async beforeFirstWrite(target, snapshot, { client, clock, signal }) {
+      const entry = installationEntryOf(target.content);
+      const { installation } = snapshot;
+      if (entry === undefined || installation === undefined)
+        return [{ reason: 'InstallationMissing', message: 'there is no installation to record a checkpoint in' }];
+      const wanted = checkpointOf(entry, target.payloadDigest);
+      const { object, checkpoint: recorded } = installation;
+      return recordCheckpoint({ client, object, recorded, wanted, now: clock.now() }, signal);
+    },
+    async guard(target, phase, snapshot, { client, clock, signal }) {
+      const { installation } = snapshot;
+      if (installation === undefined)
+        return {
+          granted: false,
+          problem: { reason: 'InstallationMissing', message: 'there is no installation to write for' },
+        };
+      return guardPhase({
+        client,
+        clock,
+        signal,
+        namespace: target.namespace,
+        installationUID: installation.uid,
+        phase,
+        holder: `${options.identity}_${operationId()}`,
+        timings: options.leases,
+        limitMs: options.leaseLimitMs ?? 60_000,
+      });
+    },
+  };
+}

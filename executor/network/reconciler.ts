@@ -1,0 +1,223 @@
+/** The only writer of the status of installations: looks, judges, writes, tells. */
+import { managers } from '../../constructs/api/constants.ts';
+import { decodePayload } from '../../constructs/api/payload-codec.ts';
+import type { Clock, Random } from '../../constructs/lib/clock.ts';
+import { isObject } from '../../constructs/lib/json.ts';
+import { formatProblems, type Problem } from '../../constructs/lib/problems.ts';
+import type { KubeClient } from '../kube/client.ts';
+import type { EventInput } from '../kube/events.ts';
+import { Reflector } from '../kube/reflector.ts';
+import { writeStatus } from '../kube/status.ts';
+import { type KubeObject, refOf, uidOf } from '../kube/types.ts';
+import { WorkQueue, type WorkResult } from '../kube/workqueue.ts';
+import type { LeaseTimings } from '../lease/timings.ts';
+import { retainedStore } from '../source/retained.ts';
+import { guardPhase } from './guard.ts';
+import type { InstallationMetrics } from './metrics.ts';
+import { observeWorkloads } from './observe.ts';
+import { hasOrphanFinalizer, orphanObjects, setOrphanFinalizer } from './orphan.ts';
+import { installationRef, readInstallation } from './snapshot.ts';
+import { installationStatus } from './status.ts';
+import { transitionEvents } from './transitions.ts';
+
+export interface NetworkReconcilerOptions {
+  readonly client: KubeClient;
+  readonly clock: Clock;
+  readonly random: Random;
+  /** Where Releases, ledgers and Leases are. */
+  readonly namespace: string;
+  readonly identity: string;
+  readonly planOnly: boolean;
+  readonly leases?: Partial<LeaseTimings>;
+  /** How often an installation is looked at while something is open, and while nothing is. */
+  readonly openEveryMs?: number;
+  readonly settledEveryMs?: number;
+  readonly metrics: InstallationMetrics;
+  readonly tell: (event: EventInput) => void;
+  readonly log: (level: 'info' | 'warn', message: string) => void;
+  readonly operationId: () => string;
+}
+
+const releaseName = (installation: string): string => `network-${installation}`;
+
+/** Watches installations and their Releases and keeps the statuses true. */
+export class NetworkReconciler {
+  readonly #options: NetworkReconcilerOptions;
+  readonly #queue: WorkQueue;
+
+  constructor(options: NetworkReconcilerOptions) {
+    this.#options = options;
+    this.#queue = new WorkQueue({
+      clock: options.clock,
+      random: options.random,
+      onError: (key, error) =>
+        options.log('warn', `installation ${key}: ${error instanceof Error ? error.message : String(error)}`),
+    });
+  }
+
+  /** Runs until the signal aborts. */
+  async run(signal: AbortSignal): Promise<void> {
+    const { client, clock, random, namespace, log } = this.#options;
+    const onProblem = ({ message }: { message: string }): void => log('warn', message);
+    const installations = new Reflector({
+      client,
+      clock,
+      random,
+      onProblem,
+      selection: { apiVersion: 'network.keelson.dev/v1alpha1', kind: 'KubeOVNInstallation' },
+      handler: (event) => {
+        if (event.type !== 'synced') this.#queue.add(keyOf(event.object));
+      },
+    });
+    const releases = new Reflector({
+      client,
+      clock,
+      random,
+      onProblem,
+      selection: { apiVersion: 'keelson.dev/v1alpha1', kind: 'Release', namespace },
+      handler: (event) => {
+        if (event.type === 'synced' || !event.object.metadata.name?.startsWith('network-')) return;
+        const name = event.object.metadata.name.slice('network-'.length);
+        for (const installation of installations.objects.values())
+          if (installation.metadata.name === name) this.#queue.add(keyOf(installation));
+      },
+    });
+    await Promise.all([
+      installations.run(signal),
+      releases.run(signal),
+      this.#queue.run(1, (key, work) => this.#timed(key, work), signal),
+    ]);
+  }
+
+  async #timed(key: string, signal: AbortSignal): Promise<WorkResult> {
+    const { clock, metrics } = this.#options;
+    const started = clock.monotonic();
+    let result: 'ok' | 'error' = 'error';
+    try {
+      const worked = await this.reconcile(key, signal);
+      result = worked.type === 'failed' ? 'error' : 'ok';
+      return worked;
+    } finally {
+      metrics.reconciled(result, (clock.monotonic() - started) / 1000);
+    }
+  }
+
+  /** One look at one installation (`namespace/name`). */
+  async reconcile(key: string, signal: AbortSignal): Promise<WorkResult> {
+    const { client, metrics } = this.#options;
+    const [namespace = '', name = ''] = key.split('/');
+    const found = await client.get(installationRef({ namespace, name }), { signal });
+    if (found.type === 'absent') {
+      metrics.forget(namespace, name);
+      return { type: 'done' };
+    }
+    if (found.type !== 'found') return { type: 'failed' };
+    const { object } = found;
+    if (typeof object.metadata.deletionTimestamp === 'string') return this.#letGo(object, signal);
+    if (!this.#options.planOnly && !hasOrphanFinalizer(object)) {
+      const problems = await setOrphanFinalizer(client, object, true, signal);
+      if (problems.length > 0) return this.#failed(key, problems);
+    }
+    return this.#report(object, signal);
+  }
+
+  #failed(key: string, problems: readonly Problem[]): WorkResult {
+    this.#options.log('warn', `installation ${key}: ${formatProblems(problems)}`);
+    return { type: 'failed' };
+  }
+
+  async #report(object: KubeObject, signal: AbortSignal): Promise<WorkResult> {
+    const { client, clock, namespace, planOnly, metrics } = this.#options;
+    const release = releaseName(object.metadata.name ?? '');
+    const live = await client.get(
+      { apiVersion: 'keelson.dev/v1alpha1', kind: 'Release', namespace, name: release },
+      { signal },
+    );
+    if (live.type !== 'found' && live.type !== 'absent') return { type: 'failed' };
+    const workloads = await observeWorkloads(client, { release, namespace }, signal);
+    let before: KubeObject = object;
+    const outcome = await writeStatus(
+      client,
+      object,
+      (installation) => {
+        before = installation;
+        const read = readInstallation(installation);
+        const spec = read.installation?.spec;
+        if (spec === undefined) return isObject(installation.status) ? installation.status : {};
+        return installationStatus({
+          installation,
+          spec,
+          release: live.type === 'found' ? live.object : undefined,
+          workloads,
+          planOnly,
+          now: clock.now(),
+        });
+      },
+      { fieldManager: managers.status, signal },
+    );
+    if (outcome.type === 'gone') return { type: 'done' };
+    if (outcome.type !== 'written' && outcome.type !== 'unchanged')
+      return this.#failed(keyOf(object), [{ reason: 'StatusNotWritten', message: outcome.message }]);
+    const conditions = Array.isArray(outcome.status.conditions) ? outcome.status.conditions.filter(isObject) : [];
+    metrics.report(object.metadata.namespace ?? '', object.metadata.name ?? '', conditions as never);
+    if (outcome.type === 'written')
+      for (const event of transitionEvents(
+        { ...refOf(object), uid: uidOf(object) },
+        before.status ?? {},
+        outcome.status,
+      ))
+        this.#options.tell(event);
+    const { openEveryMs = 5_000, settledEveryMs = 60_000 } = this.#options;
+    const open = workloads.status !== 'True';
+    return { type: 'again', afterMs: open ? openEveryMs : settledEveryMs };
+  }
+
+  /** A deletion that the guard let through: owners are stripped, then the object may go. */
+  async #letGo(object: KubeObject, signal: AbortSignal): Promise<WorkResult> {
+    const { client, clock, namespace, identity, leases, planOnly, operationId } = this.#options;
+    const key = keyOf(object);
+    if (planOnly || !hasOrphanFinalizer(object)) return { type: 'done' };
+    const release = releaseName(object.metadata.name ?? '');
+    const checkpoint = readInstallation(object).installation?.checkpoint;
+    if (checkpoint !== undefined) {
+      const fetched = await retainedStore(client, namespace).fetch(
+        { release, digest: checkpoint.payloadDigest },
+        signal,
+      );
+      const decoded = fetched.type === 'archive' ? await decodePayload(fetched.archive) : undefined;
+      if (decoded === undefined || !decoded.ok)
+        return this.#failed(key, [
+          {
+            reason: 'PayloadMissing',
+            message:
+              'the payload that the checkpoint names is not at hand, so its owners cannot be stripped; the installation stays',
+          },
+        ]);
+      const granted = await guardPhase({
+        client,
+        clock,
+        signal,
+        namespace,
+        installationUID: uidOf(object),
+        phase: 'central',
+        holder: `${identity}_${operationId()}`,
+        timings: leases,
+        limitMs: 60_000,
+      });
+      if (!granted.granted) return this.#failed(key, [granted.problem]);
+      try {
+        const problems = await orphanObjects(
+          { client, payload: decoded.value, release, namespace, installationUID: uidOf(object), guard: granted.guard },
+          signal,
+        );
+        if (problems.length > 0) return this.#failed(key, problems);
+      } finally {
+        await granted.guard.release();
+      }
+    }
+    const problems = await setOrphanFinalizer(client, object, false, signal);
+    return problems.length > 0 ? this.#failed(key, problems) : { type: 'done' };
+  }
+}
+
+const keyOf = (object: KubeObject): string => `${object.metadata.namespace ?? ''}/${object.metadata.name ?? ''}`;

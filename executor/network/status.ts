@@ -1,0 +1,187 @@
+/** The status of an installation, from its Release and what was observed. Pure. */
+
+import { conditionsFor, type DomainCondition, type Outcome } from '../../constructs/api/conditions.ts';
+import { specDigest } from '../../constructs/api/digests.ts';
+import type { Condition } from '../../constructs/api/fields.ts';
+import type { InstallationSpec } from '../../constructs/api/kinds/kubeovn-installation-spec.ts';
+import type { InstallationPhase } from '../../constructs/api/kinds/kubeovn-installation-status.ts';
+import { isObject, type JsonObject, type JsonValue } from '../../constructs/lib/json.ts';
+import type { KubeObject } from '../kube/types.ts';
+
+export interface InstallationView {
+  readonly installation: KubeObject;
+  readonly spec: InstallationSpec;
+  /** The Release that carries the installation, when there is one. */
+  readonly release: KubeObject | undefined;
+  readonly workloads: DomainCondition;
+  /** The executor may plan and not write. */
+  readonly planOnly: boolean;
+  readonly now: number;
+}
+
+const conditionsOf = (status: JsonObject | undefined): Condition[] =>
+  Array.isArray(status?.conditions) ? (status.conditions.filter(isObject) as unknown as Condition[]) : [];
+
+const find = (conditions: readonly Condition[], type: string): Condition | undefined =>
+  conditions.find((condition) => condition.type === type);
+
+const text = (value: JsonValue | undefined): string | undefined => (typeof value === 'string' ? value : undefined);
+
+const noEvidence = (type: string, what: string): DomainCondition => ({
+  type,
+  status: 'Unknown',
+  reason: 'NoEvidence',
+  message: `${what} is not observed: this executor holds no probe for it`,
+});
+
+/** What the mode manages is reported; parts that it does not manage have no condition. */
+function evidence(spec: InstallationSpec): DomainCondition[] {
+  const local = spec.mode !== 'nodeNetworking';
+  const dataPlane = spec.mode !== 'centralOnly';
+  return [
+    ...(local ? [noEvidence('OVNDBReady', 'the state of the OVN databases'), noEvidence('NorthdReady', 'northd')] : []),
+    ...(dataPlane
+      ? [noEvidence('DataPlaneReady', 'OVS and ovn-controller'), noEvidence('NetworkReady', 'the delivery of packets')]
+      : []),
+    ...(spec.hcp?.enabled === true ? [noEvidence('HCPReady', 'the other half of the pair')] : []),
+    ...(local && spec.central.database === 'raft'
+      ? [noEvidence('TopologyRecorded', 'the topology of OVN central')]
+      : []),
+    noEvidence('Degraded', 'the redundancy of the network'),
+  ];
+}
+
+/** The phases of a Release whose gates a test executor went past. */
+function bypassedGates(release: KubeObject): string[] {
+  const phases = Array.isArray(release.status?.phases) ? release.status.phases.filter(isObject) : [];
+  return phases.flatMap((phase) =>
+    (Array.isArray(phase.gates) ? phase.gates.filter(isObject) : [])
+      .filter((gate) => gate.bypassed === true)
+      .map((gate) => `${String(gate.type)}(${String(gate.scope)})`),
+  );
+}
+
+function ofVerification(domain: readonly DomainCondition[]): Outcome {
+  const required = domain.filter((condition) => condition.type !== 'Degraded');
+  const bad = required.find((condition) => condition.status === 'False');
+  if (bad !== undefined) return { kind: 'unhealthy', reason: bad.reason, message: `${bad.type}: ${bad.message}` };
+  const open = required.filter((condition) => condition.status !== 'True');
+  if (open.length === 0)
+    return {
+      kind: 'steady',
+      reason: 'VerificationComplete',
+      message: 'every part was observed and passed in one round',
+    };
+  return {
+    kind: 'waiting',
+    reason: 'VerificationPending',
+    message: `everything is applied; not observed yet: ${open.map((condition) => condition.type).join(', ')}`,
+  };
+}
+
+/** What a Release that is at work, or has failed, means for the installation. */
+function ofRelease(conditions: readonly Condition[]): Outcome | undefined {
+  const [ready, progressing, failing] = ['Ready', 'Progressing', 'Failing'].map((type) => find(conditions, type));
+  const why = { reason: ready?.reason ?? 'Pending', message: ready?.message ?? 'the Release has no status yet' };
+  if (find(conditions, 'Stalled')?.status === 'True') return { kind: 'terminal', ...why };
+  if (find(conditions, 'Reconciling')?.status === 'True') {
+    if (ready?.status === 'False') return { kind: 'retrying', ...why };
+    if (failing?.status === 'Unknown') return { kind: 'slow', reason: failing.reason, message: failing.message };
+    return {
+      kind: 'applying',
+      reason: progressing?.reason ?? why.reason,
+      message: progressing?.message ?? why.message,
+    };
+  }
+  if (progressing?.reason === 'Paused') return { kind: 'paused', reason: 'Paused', message: progressing.message };
+  if (ready?.status === 'False') return { kind: 'unhealthy', ...why };
+  return undefined;
+}
+
+/** The outcome that all common conditions follow from. */
+export function installationOutcome(view: Omit<InstallationView, 'now'>, domain: readonly DomainCondition[]): Outcome {
+  const { release, installation } = view;
+  if (view.planOnly)
+    return { kind: 'planOnly', reason: 'PlanOnly', message: 'this executor writes plans and changes nothing' };
+  if (release === undefined)
+    return {
+      kind: 'waiting',
+      reason: 'ReleaseMissing',
+      message: `no Release network-${installation.metadata.name ?? ''} was delivered yet`,
+    };
+  const conditions = conditionsOf(release.status);
+  const behind = release.status?.observedGeneration !== release.metadata.generation;
+  if (behind)
+    return { kind: 'applying', reason: 'Pending', message: 'the Release was changed and is not looked at yet' };
+  const bypassed = bypassedGates(release);
+  const outcome = ofRelease(conditions);
+  if (outcome !== undefined) return outcome;
+  if (bypassed.length > 0)
+    return {
+      kind: 'gatesBypassed',
+      reason: 'GatesBypassed',
+      message: `passed without looking, on a test cluster: ${bypassed.join(', ')}`,
+    };
+  return ofVerification(domain);
+}
+
+/** The one word for where the installation stands. */
+export function installationPhase(outcome: Outcome, release: KubeObject | undefined): InstallationPhase {
+  switch (outcome.kind) {
+    case 'planOnly':
+      return 'Planned';
+    case 'terminal':
+      return outcome.reason === 'ChangeBlocked' ? 'Blocked' : 'Failed';
+    case 'steady':
+      return 'Ready';
+    case 'applying':
+    case 'retrying':
+    case 'slow':
+      return 'Applying';
+    case 'waiting':
+      return release === undefined ? 'Pending' : 'Verifying';
+    default:
+      return 'Verifying';
+  }
+}
+
+/**
+ * The whole status. What it does not speak of (checkpoint, authorisation, topology, backups) is carried over as it stands.
+ * `observedVersion` follows the specification only once everything of it is rolled out.
+ */
+export function installationStatus(view: InstallationView): JsonObject {
+  const { installation, spec, release, workloads, now } = view;
+  const before = isObject(installation.status) ? installation.status : {};
+  const generation = installation.metadata.generation ?? 1;
+  const domain = [workloads, ...evidence(spec)];
+  const outcome = installationOutcome(view, domain);
+  const actual = text(release?.status?.actual);
+  const checkpoint = isObject(before.applyCheckpoint) ? before.applyCheckpoint : {};
+  const rolledOut =
+    workloads.status === 'True' &&
+    outcome.kind !== 'applying' &&
+    actual !== undefined &&
+    checkpoint.payloadDigest === actual &&
+    checkpoint.specDigest ===
+      specDigest({ apiVersion: installation.apiVersion, kind: installation.kind }, installation.spec ?? {});
+  const plan = isObject(release?.status?.plan) ? release.status.plan : undefined;
+  return {
+    ...before,
+    observedGeneration: generation,
+    phase: installationPhase(outcome, release),
+    conditions: conditionsFor({
+      outcome,
+      previous: conditionsOf(before),
+      generation,
+      now,
+      domain,
+    }) as unknown as JsonValue,
+    ...(rolledOut ? { observedVersion: spec.version.replace(/^v/, '') } : {}),
+    ...(release === undefined || actual === undefined
+      ? {}
+      : { release: { name: release.metadata.name ?? '', digest: actual } }),
+    ...(plan === undefined || text(plan.report) === undefined || text(plan.digest) === undefined
+      ? {}
+      : { plan: { configMap: text(plan.report) ?? '', digest: text(plan.digest) ?? '' } }),
+  };
+}
