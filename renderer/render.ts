@@ -1,4 +1,5 @@
 import type { PayloadIndex } from '../constructs/api/payload.ts';
+import type { Tree } from '../constructs/api/tree.ts';
 import type { JsonObject } from '../constructs/lib/json.ts';
 import type { Problem } from '../constructs/lib/problems.ts';
 import { type DomainRelease, type DomainRenderer, specKinds } from './domain.ts';
@@ -11,7 +12,7 @@ import { collectReleases, pinRelease } from './releases.ts';
 import { releasesUnit } from './sync/releases.ts';
 import { specsUnit } from './sync/specs.ts';
 import { executorImage, systemUnit } from './sync/system.ts';
-import { makeTree, type Tree, unitFiles } from './sync/tree.ts';
+import { makeTree, unitFiles } from './sync/tree.ts';
 
 export interface RenderInput {
   readonly source: ClusterFiles;

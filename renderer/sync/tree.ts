@@ -1,20 +1,9 @@
 import { groupKindOf } from '../../constructs/api/plan.ts';
+import { type Tree, type TreeIndex, treeFile, type Unit, unitFolder } from '../../constructs/api/tree.ts';
 import { sha256Digest } from '../../constructs/lib/digest.ts';
 import { isObject, type JsonObject } from '../../constructs/lib/json.ts';
 import { manifestFileName, type ObjectIdentity } from '../../constructs/lib/names.ts';
 import { dumpYaml } from '../../constructs/lib/yaml.ts';
-
-/** A rendered tree: contents by path below the folder of the cluster, sorted by path. */
-export type Tree = ReadonlyMap<string, Uint8Array>;
-
-/** Lists all files of a tree but itself; publishing removes no file that the previous list does not name. */
-export const treeFile = '.keelson/tree.json';
-
-export const units = ['10-system', '20-releases', '30-specs'] as const;
-export type Unit = (typeof units)[number];
-
-/** The folder of a unit in the tree. */
-export const unitFolder = (unit: Unit): string => `sync/${unit}`;
 
 const identityOf = (object: JsonObject): ObjectIdentity => {
   const metadata = isObject(object.metadata) ? object.metadata : {};
@@ -37,15 +26,8 @@ export function unitFiles(unit: Unit, objects: readonly JsonObject[]): Map<strin
   return files;
 }
 
-export interface TreeIndex {
-  readonly formatVersion: 1;
-  readonly cluster: string;
-  readonly releases: readonly { readonly name: string; readonly digest: string }[];
-  readonly files: readonly { readonly path: string; readonly sha256: string }[];
-}
-
-/** Git must not change line endings: digests are over bytes. */
-const gitAttributes = '* -text\n';
+/** Git must change no byte, neither line endings nor by a filter: digests are over bytes. */
+const gitAttributes = '* -text -ident -filter -working-tree-encoding\n';
 
 /** The whole tree of a cluster: the files given, `.gitattributes`, and the list of them all. */
 export function makeTree(

@@ -12,7 +12,7 @@ import { isObject, type JsonObject } from '../../constructs/lib/json.ts';
 import { parseYaml } from '../../constructs/lib/yaml.ts';
 import { signerOf } from '../../renderer/payload/sign.ts';
 import type { Rendered } from '../../renderer/render.ts';
-import { type Tree, treeFile } from '../../renderer/sync/tree.ts';
+import { type Tree, treeFile } from '../../constructs/api/tree.ts';
 import { copyExample, exampleFolder, renderFolder } from './render-support.ts';
 
 /** Changes when, and only when, the bytes of the example's payload change. A new value is a change of the format. */
@@ -167,7 +167,7 @@ test('tree.json lists every other file with its digest', async () => {
     [...tree.keys()].filter((path) => path !== treeFile),
   );
   for (const file of list.files) assert.is(sha256Hex(tree.get(file.path) ?? ''), file.sha256, file.path);
-  assert.is(text(tree, '.gitattributes'), '* -text\n');
+  assert.is(text(tree, '.gitattributes'), '* -text -ident -filter -working-tree-encoding\n');
 });
 
 test('an unchanged payload keeps its index byte for byte, also when the renderer and the commit moved', async () => {

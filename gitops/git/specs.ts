@@ -1,0 +1,71 @@
+import { relative } from 'node:path';
+import { type Git, GitError, type GitOptions, openGit } from './git.ts';
+
+/** The specs of a cluster as their repository sees them. */
+export interface SpecRepository {
+  /** Top folder of the repository. */
+  readonly root: string;
+  /** The cluster folder below it. */
+  readonly folder: string;
+  /** The commit that is checked out; undefined before the first one. */
+  readonly commit: string | undefined;
+  /** The branch that is checked out; undefined when there is none. */
+  readonly branch: string | undefined;
+  /** Files of the cluster folder that differ from the commit. */
+  readonly dirty: readonly string[];
+  readonly origin: string | undefined;
+}
+
+const orUndefined = async (work: Promise<string>): Promise<string | undefined> => {
+  try {
+    return (await work).trim() || undefined;
+  } catch (error) {
+    if (error instanceof GitError) return undefined;
+    throw error;
+  }
+};
+
+/** What is known of the repository around a cluster folder; undefined when it is in none. */
+export async function specRepository(folder: string, options: GitOptions): Promise<SpecRepository | undefined> {
+  const here = openGit(folder, options);
+  const root = await orUndefined(here.run('rev-parse', '--show-toplevel'));
+  if (root === undefined) return undefined;
+  const status = await here.run('status', '--porcelain', '-z', '--untracked-files=all', '--', '.');
+  return {
+    root,
+    folder: (await here.run('rev-parse', '--show-prefix')).trim().replace(/\/$/, '') || relative(root, folder),
+    commit: await orUndefined(here.run('rev-parse', '--verify', '--quiet', 'HEAD^{commit}')),
+    branch: await orUndefined(here.run('symbolic-ref', '--quiet', '--short', 'HEAD')),
+    dirty: status.split('\u0000').flatMap((line) => (line.length > 3 ? [line.slice(3)] : [])),
+    origin: await orUndefined(here.run('config', '--get', 'remote.origin.url')),
+  };
+}
+
+export type Relation = 'same' | 'older' | 'newer' | 'unrelated' | 'unknown';
+
+/**
+ * How `theirs` stands to `ours` in the history of the specs. A commit that is not at hand is looked for where the specs
+ * come from; `git` receives what is fetched, so it should be a scratch repository.
+ */
+export async function relationOf(git: Git, specs: SpecRepository, ours: string, theirs: string): Promise<Relation> {
+  if (ours === theirs) return 'same';
+  // Everything that the two places have; either may lack the commit that the other publisher started from.
+  for (const place of [specs.root, specs.origin]) {
+    if (place === undefined) continue;
+    const refs = ['+refs/heads/*:refs/specs/heads/*', '+refs/remotes/*:refs/specs/remotes/*', '+HEAD:refs/specs/head'];
+    await orUndefined(git.run('fetch', '--quiet', '--no-tags', place, ...refs));
+    const related = await compare(git, ours, theirs);
+    if (related !== 'unknown') return related;
+  }
+  return 'unknown';
+}
+
+async function compare(git: Git, ours: string, theirs: string): Promise<Relation> {
+  for (const commit of [ours, theirs]) {
+    const found = await orUndefined(git.run('rev-parse', '--verify', '--quiet', `${commit}^{commit}`));
+    if (found === undefined) return 'unknown';
+  }
+  if (await git.test('merge-base', '--is-ancestor', theirs, ours)) return 'older';
+  if (await git.test('merge-base', '--is-ancestor', ours, theirs)) return 'newer';
+  return 'unrelated';
+}

@@ -1,0 +1,83 @@
+import { createHash } from 'node:crypto';
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import type { Tree } from '../../constructs/api/tree.ts';
+import { listCommitted } from '../git/files.ts';
+import { type Git, type GitOptions, openGit } from '../git/git.ts';
+import type { Changes } from './changes.ts';
+import type { Target } from './target.ts';
+
+/** A clone of the target branch that exists for one publication. */
+export interface Scratch {
+  readonly git: Git;
+  /** Fetches the branch and checks it out; undefined while the target has no such branch. */
+  refresh(): Promise<string | undefined>;
+  /** What stands in the folder of the cluster. */
+  standing(head: string | undefined): Promise<Tree>;
+  /** Writes the changes of a tree into the work tree and the index. */
+  stage(changes: Changes, tree: Tree): Promise<void>;
+  dispose(): Promise<void>;
+}
+
+const remoteRef = 'refs/remotes/origin/published';
+
+export async function openScratch(target: Target, options: GitOptions): Promise<Scratch> {
+  const directory = await mkdtemp(join(tmpdir(), 'keelson-publish-'));
+  const git = openGit(directory, options);
+  await git.run('init', '--quiet', '--initial-branch=published');
+  await git.run('remote', 'add', 'origin', target.url);
+  return {
+    git,
+    async refresh() {
+      const found = await git.run('ls-remote', '--heads', 'origin', `refs/heads/${target.branch}`);
+      if (found.trim() === '') return undefined;
+      await git.run('fetch', '--quiet', '--no-tags', 'origin', `+refs/heads/${target.branch}:${remoteRef}`);
+      await git.run('checkout', '--quiet', '--force', '-B', 'published', remoteRef);
+      return (await git.run('rev-parse', 'HEAD')).trim();
+    },
+    async standing(head) {
+      if (head === undefined) return new Map();
+      const { files } = await listCommitted(git, head, target.path);
+      const read = files.map(async ({ path }) => [path, await readFile(join(directory, target.path, path))] as const);
+      return new Map((await Promise.all(read)).sort(([a], [b]) => (a < b ? -1 : 1)));
+    },
+    async stage(changes, tree) {
+      const folder = join(directory, target.path);
+      for (const path of changes.removed) await rm(join(folder, path), { force: true });
+      for (const path of [...changes.added, ...changes.changed]) {
+        await mkdir(dirname(join(folder, path)), { recursive: true });
+        await writeFile(join(folder, path), tree.get(path) ?? '', { mode: 0o644 });
+      }
+      const touched = [...changes.added, ...changes.changed, ...changes.removed];
+      await addAll(
+        git,
+        touched.map((path) => `${target.path}/${path}`),
+      );
+      await verifyIndex(git, target.path, tree);
+    },
+    dispose: () => rm(directory, { recursive: true, force: true }),
+  };
+}
+
+/** Paths are given in parts: a command line has a limit. */
+async function addAll(git: Git, paths: readonly string[]): Promise<void> {
+  for (let at = 0; at < paths.length; at += 200)
+    await git.run('add', '--all', '--force', '--', ...paths.slice(at, at + 200).map((path) => `:(literal,top)${path}`));
+}
+
+/** What will be committed must be the very bytes of the tree, whatever attributes and filters the repository sets. */
+async function verifyIndex(git: Git, folder: string, tree: Tree): Promise<void> {
+  const text = await git.run('ls-files', '--stage', '-z', '--', `:(literal,top)${folder}`);
+  const staged = new Map<string, string>();
+  for (const line of text.split('\u0000')) {
+    const match = /^[0-7]{6} ([0-9a-f]+) 0\t(.+)$/s.exec(line);
+    if (match?.[1] !== undefined && match[2] !== undefined) staged.set(match[2].slice(folder.length + 1), match[1]);
+  }
+  for (const [path, bytes] of tree) {
+    const found = staged.get(path) ?? '';
+    const hash = createHash(found.length === 64 ? 'sha256' : 'sha1');
+    const wanted = hash.update(`blob ${bytes.byteLength}\u0000`).update(bytes).digest('hex');
+    if (found !== wanted) throw new Error(`git would not store the bytes of ${path} as they are`);
+  }
+}

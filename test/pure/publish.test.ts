@@ -1,0 +1,288 @@
+import { spawn } from 'node:child_process';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { type Tree, treeFile } from '../../constructs/api/tree.ts';
+import { systemClock } from '../../constructs/lib/clock.ts';
+import { GitError } from '../../gitops/git/git.ts';
+import { specRepository } from '../../gitops/git/specs.ts';
+import { type PublishInput, type PublishOutcome, publish } from '../../gitops/publish/publish.ts';
+import { makeTree } from '../../renderer/sync/tree.ts';
+import { type Playground, playground } from './git-support.ts';
+
+const digest = (n: number): string => `sha256:${String(n).padStart(64, '0')}`;
+
+/** A tree whose one payload says `text`. */
+const treeOf = (text: string, more: Record<string, string> = {}): Tree => {
+  const files = { 'payload/manifests-a/index.json': `${text}\n`, 'sync/30-specs/x.yaml': 'a: b\r\n', ...more };
+  const bytes = new Map(Object.entries(files).map(([path, content]) => [path, Buffer.from(content)] as const));
+  return makeTree('prod', [{ name: 'manifests-a', digest: digest(text.length) }], bytes);
+};
+
+const rendering = (text: string, more: Record<string, string> = {}) => ({
+  tree: treeOf(text, more),
+  releases: [{ name: 'manifests-a', digest: digest(text.length) }],
+});
+
+async function run(
+  play: Playground,
+  specs: string,
+  url: string,
+  more: Partial<PublishInput> & Pick<PublishInput, 'render'>,
+): Promise<PublishOutcome> {
+  const git = { env: play.env };
+  return publish({
+    cluster: 'prod',
+    target: { url, branch: 'rendered', path: 'prod', checkedOut: false },
+    author: { name: 'Keelson', email: 'keelson@example.com' },
+    version: '0.1.0',
+    specs: await specRepository(join(specs, 'clusters/prod'), git),
+    git,
+    clock: systemClock,
+    random: () => 0.5,
+    ...more,
+  });
+}
+
+const inPlayground = (name: string, body: (play: Playground) => Promise<void>): void => {
+  test(name, async () => {
+    const play = playground();
+    const left = (): string[] => readdirSync(tmpdir()).filter((entry) => entry.startsWith('keelson-publish-'));
+    const before = left();
+    try {
+      await body(play);
+      assert.equal(
+        left().filter((entry) => !before.includes(entry)),
+        [],
+        'a scratch clone was left behind',
+      );
+    } finally {
+      play.dispose();
+    }
+  });
+};
+
+const specFiles = (text: string): Record<string, string> => ({ 'clusters/prod/cluster.yaml': text });
+
+inPlayground('publishes to an empty repository with trailers, and a second run makes no commit', async (play) => {
+  const specs = play.repository('specs', specFiles('one'));
+  const target = play.bare('rendered.git');
+  const first = await run(play, specs, target, { render: async () => rendering('one') });
+  assert.is(first.kind, 'published');
+  const message = play.git(target, 'log', '-1', '--format=%an <%ae>%n%B', 'rendered');
+  assert.is(
+    message,
+    [
+      'Keelson <keelson@example.com>',
+      'prod: publish manifests-a',
+      '',
+      'Keelson-Cluster: prod',
+      `Keelson-Spec-Commit: ${play.git(specs, 'rev-parse', 'HEAD')}`,
+      `Keelson-Payload: manifests-a ${digest(3)}`,
+      'Keelson-Version: 0.1.0',
+    ].join('\n'),
+  );
+  // Line endings come through although core.autocrlf is on.
+  assert.is(play.git(target, 'cat-file', '-s', 'rendered:prod/sync/30-specs/x.yaml'), '6');
+  const seen: Tree[] = [];
+  const second = await run(play, specs, target, {
+    render: async (previous) => {
+      seen.push(previous);
+      return rendering('one');
+    },
+  });
+  assert.is(second.kind, 'unchanged');
+  assert.is(play.git(target, 'rev-list', '--count', 'rendered'), '1');
+  assert.equal([...(seen[0] ?? [])], [...treeOf('one')]);
+});
+
+inPlayground('removes only what it published before, and keeps out of the way of other files', async (play) => {
+  const specs = play.repository('specs', specFiles('one'));
+  const target = play.bare('rendered.git');
+  await run(play, specs, target, { render: async () => rendering('one', { 'sync/30-specs/old.yaml': 'o' }) });
+  const clone = join(play.root, 'clone');
+  play.git(play.root, 'clone', '--quiet', '--branch', 'rendered', target, 'clone');
+  play.commit(clone, { 'prod/README.md': 'by hand', 'other/x.yaml': 'x' }, 'by hand');
+  play.git(clone, 'push', '--quiet');
+  const next = await run(play, specs, target, { render: async () => rendering('two') });
+  assert.is(next.kind, 'published');
+  if (next.kind === 'published') assert.equal(next.changes.removed, ['sync/30-specs/old.yaml']);
+  const files = play.git(target, 'ls-tree', '-r', '--name-only', 'rendered').split('\n');
+  assert.ok(files.includes('prod/README.md') && files.includes('other/x.yaml'));
+  assert.not(files.includes('prod/sync/30-specs/old.yaml'));
+  const foreign = await run(play, specs, target, { render: async () => rendering('two', { 'README.md': 'ours' }) });
+  assert.is(foreign.kind, 'refused');
+  if (foreign.kind === 'refused')
+    assert.equal(
+      foreign.problems.map((p) => [p.reason, p.file]),
+      [['ForeignFile', 'prod/README.md']],
+    );
+});
+
+inPlayground('a dry run says what it would do and commits nothing', async (play) => {
+  const specs = play.repository('specs', specFiles('one'));
+  const target = play.bare('rendered.git');
+  const outcome = await run(play, specs, target, { dryRun: true, render: async () => rendering('one') });
+  assert.is(outcome.kind, 'wouldPublish');
+  if (outcome.kind === 'wouldPublish') assert.ok(outcome.changes.added.includes(treeFile));
+  assert.is(play.git(target, 'for-each-ref'), '');
+});
+
+inPlayground('two racing publishers converge: the newer spec wins, whoever pushes first', async (play) => {
+  const origin = play.bare('specs.git');
+  const seed = play.repository('seed', specFiles('one'));
+  play.git(seed, 'push', '--quiet', origin, 'main');
+  const clone = (name: string): string => {
+    play.git(play.root, 'clone', '--quiet', origin, name);
+    return join(play.root, name);
+  };
+  const older = clone('older');
+  const newer = clone('newer');
+  play.commit(newer, specFiles('two'), 'second');
+  play.git(newer, 'push', '--quiet');
+  const target = play.bare('rendered.git');
+  const publishNewer = () => run(play, newer, target, { render: async () => rendering('newer') });
+  const publishOlder = () => run(play, older, target, { render: async () => rendering('older!') });
+  const text = () => play.git(target, 'show', 'rendered:prod/payload/manifests-a/index.json');
+
+  // The older one has rendered when the newer one publishes: its push is refused, and it stands back.
+  let calls = 0;
+  const late = await run(play, older, target, {
+    render: async () => {
+      if (++calls === 1) assert.is((await publishNewer()).kind, 'published');
+      return rendering('older!');
+    },
+  });
+  assert.equal([late.kind, calls, text()], ['superseded', 1, 'newer']);
+  if (late.kind === 'superseded') assert.is(late.by, play.git(newer, 'rev-parse', 'HEAD'));
+
+  // The other way round: the newer one loses its push, renders again on top, and wins.
+  play.git(target, 'update-ref', '-d', 'refs/heads/rendered');
+  const previous: (string | undefined)[] = [];
+  const winner = await run(play, newer, target, {
+    render: async (before) => {
+      previous.push(before.get('payload/manifests-a/index.json')?.toString());
+      if (previous.length === 1) assert.is((await publishOlder()).kind, 'published');
+      return rendering('newer');
+    },
+  });
+  assert.is(winner.kind, 'published');
+  if (winner.kind === 'published') assert.is(winner.attempts, 2);
+  assert.equal(previous, [undefined, 'older!\n']);
+  assert.is(text(), 'newer');
+  assert.is(play.git(target, 'rev-list', '--count', 'rendered'), '2');
+});
+
+inPlayground('a spec of another history stops', async (play) => {
+  const target = play.bare('rendered.git');
+  const one = play.repository('one', specFiles('one'));
+  const two = play.repository('two', specFiles('two'));
+  await run(play, one, target, { render: async () => rendering('one') });
+  const unknown = await run(play, two, target, { render: async () => rendering('two') });
+  assert.is(unknown.kind, 'refused');
+  if (unknown.kind === 'refused') assert.is(unknown.problems[0]?.reason, 'SpecHistoryUnrelated');
+  // Both histories at hand, and still neither follows the other.
+  play.git(two, 'fetch', '--quiet', one, 'main:refs/heads/theirs');
+  const unrelated = await run(play, two, target, { render: async () => rendering('two') });
+  assert.is(unrelated.kind, 'refused');
+  if (unrelated.kind === 'refused') assert.match(unrelated.problems[0]?.message ?? '', /neither of the two/);
+  assert.is(play.git(target, 'rev-list', '--count', 'rendered'), '1');
+});
+
+inPlayground('a branch that is checked out is moved forward in its work tree', async (play) => {
+  const specs = play.repository('specs', specFiles('one'));
+  const target = { url: specs, branch: 'main', path: 'prod', checkedOut: true };
+  const outcome = await run(play, specs, specs, { target, render: async () => rendering('one') });
+  assert.is(outcome.kind, 'published');
+  assert.is(readFileSync(join(specs, 'prod/payload/manifests-a/index.json'), 'utf8'), 'one\n');
+  assert.is(play.git(specs, 'status', '--porcelain'), '');
+  assert.ok(existsSync(join(specs, 'clusters/prod/cluster.yaml')));
+  assert.is((await run(play, specs, specs, { target, render: async () => rendering('one') })).kind, 'unchanged');
+});
+
+inPlayground('filters and line endings that the repository sets do not change a byte', async (play) => {
+  const specs = play.repository('specs', specFiles('one'));
+  const target = play.bare('rendered.git');
+  const seed = play.repository('seed', { '.gitattributes': '* text eol=crlf ident\n*.yaml filter=broken\n' });
+  play.git(seed, 'config', 'filter.broken.clean', 'false');
+  play.git(seed, 'push', '--quiet', target, 'main:rendered');
+  const outcome = await run(play, specs, target, { render: async () => rendering('$Id$ \n\r\n') });
+  assert.is(outcome.kind, 'published');
+  assert.is(
+    play.git(target, 'cat-file', '-s', 'rendered:prod/payload/manifests-a/index.json'),
+    String('$Id$ \n\r\n\n'.length),
+  );
+});
+
+inPlayground('publishes over HTTP, and tells neither a password nor a token when that fails', async (play) => {
+  const specs = play.repository('specs', specFiles('one'));
+  const target = play.bare('rendered.git');
+  play.git(target, 'config', 'http.receivepack', 'true');
+  const wanted = `Basic ${Buffer.from('bot:canary-token').toString('base64')}`;
+  const server = createServer((request, response) => {
+    if (request.headers.authorization !== wanted) {
+      response.writeHead(401, { 'www-authenticate': 'Basic realm="git"' }).end();
+      return;
+    }
+    const { pathname, searchParams } = new URL(request.url ?? '/', 'http://localhost');
+    const child = spawn('git', ['http-backend'], {
+      env: {
+        ...play.env,
+        GIT_PROJECT_ROOT: play.root,
+        GIT_HTTP_EXPORT_ALL: '1',
+        PATH_INFO: pathname,
+        QUERY_STRING: searchParams.toString(),
+        REQUEST_METHOD: request.method ?? 'GET',
+        CONTENT_TYPE: request.headers['content-type'] ?? '',
+        HTTP_CONTENT_ENCODING: request.headers['content-encoding'] ?? '',
+        REMOTE_USER: 'bot',
+      },
+    });
+    request.pipe(child.stdin);
+    const chunks: Buffer[] = [];
+    child.stdout.on('data', (chunk: Buffer) => chunks.push(chunk));
+    child.on('close', () => {
+      const all = Buffer.concat(chunks);
+      const split = all.indexOf('\r\n\r\n');
+      let status = 200;
+      for (const line of all.subarray(0, split).toString().split('\r\n')) {
+        const [name = '', ...value] = line.split(': ');
+        if (name === 'Status') status = Number.parseInt(value.join(': '), 10);
+        else response.setHeader(name, value.join(': '));
+      }
+      response.writeHead(status).end(all.subarray(split + 4));
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  const url = `http://127.0.0.1:${port}/rendered.git`;
+  try {
+    const helper = join(play.root, 'askpass');
+    const answer = (password: string): void =>
+      writeFileSync(helper, `#!/bin/sh\ncase "$1" in User*) echo bot;; *) echo ${password};; esac\n`, { mode: 0o700 });
+    const withHelper = { env: { ...play.env, GIT_ASKPASS: helper } };
+    answer('canary-token');
+    const outcome = await run(play, specs, url, { git: withHelper, render: async () => rendering('one') });
+    assert.is(outcome.kind, 'published');
+    answer('canary-wrong');
+    const failing = `http://bot:canary-wrong@127.0.0.1:${port}/rendered.git`;
+    const target_ = { url: failing, branch: 'rendered', path: 'prod', checkedOut: false };
+    try {
+      await run(play, specs, url, { git: withHelper, target: target_, render: async () => rendering('two') });
+      assert.unreachable('a wrong password was accepted');
+    } catch (error) {
+      assert.instance(error, GitError);
+      assert.not.match((error as Error).message, /canary/);
+      assert.match((error as Error).message, /Authentication failed/i);
+    }
+  } finally {
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+  }
+});
+
+test.run();
