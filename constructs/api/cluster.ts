@@ -11,6 +11,7 @@ import {
   requiredText,
   stringMap,
   text,
+  upperCamel,
   uuid,
 } from './fields.ts';
 import { approval, dependsOn, overrides, prunePolicy, suspendPhases } from './release.ts';
@@ -119,6 +120,14 @@ export const clusterSpec = z
           .meta({ description: 'Address of the API server that needs neither DNS nor a cluster address.' }),
         nodeSelector: stringMap(16).optional(),
         retain: z.int().min(1).max(10).default(3).meta({ description: 'Payloads that are kept per release.' }),
+        testBypassGates: z
+          .array(upperCamel(64))
+          .max(8)
+          .default([])
+          .meta({
+            description:
+              'Gates that a test cluster goes past without looking. The executor refuses them unless its namespace is labelled keelson.dev/test-cluster=true.',
+          }),
       })
       .prefault({}),
     allow: z
