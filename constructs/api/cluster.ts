@@ -38,24 +38,40 @@ const delivery = z
       .min(1)
       .max(255)
       .regex(/^[A-Za-z0-9_][A-Za-z0-9_./-]*$/)
-      .default('main'),
+      .default('main')
+      .meta({ description: 'Branch that receives the rendered tree.' }),
     path: z
       .string()
       .max(512)
       .regex(/^[A-Za-z0-9_][A-Za-z0-9_./-]*$/)
       .optional()
       .meta({ description: 'Folder of this cluster in the repository; the name of the cluster when absent.' }),
-    author: z.strictObject({ name: requiredText(128), email: requiredText(254) }),
-    courier: z.enum(couriers).default('none'),
+    author: z
+      .strictObject({
+        name: requiredText(128).meta({ description: 'Name in commits.' }),
+        email: requiredText(254).meta({ description: 'Address in commits.' }),
+      })
+      .meta({ description: 'Author of the commits.' }),
+    courier: z
+      .enum(couriers)
+      .default('none')
+      .meta({ description: 'Who applies the rendered tree; none leaves it to keelson deliver.' }),
     flux: z
       .strictObject({
-        namespace: dnsLabel().default('flux-system'),
-        interval: duration().default('1m'),
-        timeout: duration().default('5m'),
-        secretRef: secretRef().optional(),
+        namespace: dnsLabel().default('flux-system').meta({ description: 'Namespace of the objects of Flux.' }),
+        interval: duration().default('1m').meta({ description: 'How often Flux looks at the repository.' }),
+        timeout: duration().default('5m').meta({ description: 'How long Flux tries.' }),
+        secretRef: secretRef().optional().meta({ description: 'Secret with the credentials of the repository.' }),
       })
-      .optional(),
-    argo: z.strictObject({ namespace: dnsLabel().default('argocd'), project: dnsName().default('default') }).optional(),
+      .optional()
+      .meta({ description: 'Settings for courier flux.' }),
+    argo: z
+      .strictObject({
+        namespace: dnsLabel().default('argocd').meta({ description: 'Namespace of the Applications.' }),
+        project: dnsName().default('default').meta({ description: 'Project of the Applications.' }),
+      })
+      .optional()
+      .meta({ description: 'Settings for courier argo.' }),
   })
   .meta({
     description: 'Where the rendered tree goes, and who applies it.',
@@ -82,16 +98,18 @@ const delivery = z
 export const registryMirror = z.strictObject({
   match: requiredText(320).meta({ description: 'Host, or host and repository prefix, of the references it rewrites.' }),
   mirror: requiredText(320).meta({ description: 'What stands in its place.' }),
-  caFile: text(512).optional(),
-  pullSecret: dnsName().optional(),
+  caFile: text(512)
+    .optional()
+    .meta({ description: 'PEM file with the CA of the mirror, relative to the folder of the cluster.' }),
+  pullSecret: dnsName().optional().meta({ description: 'Secret that pods pull with.' }),
 });
 export type RegistryMirror = z.output<typeof registryMirror>;
 
 export const releaseDelivery = z.strictObject({
-  paused: z.boolean().optional(),
-  suspendPhases: suspendPhases().optional(),
-  overrides: overrides().optional(),
-  dependsOn: dependsOn().optional(),
+  paused: z.boolean().optional().meta({ description: 'Write nothing; keep looking and reporting.' }),
+  suspendPhases: suspendPhases().optional().meta({ description: 'Phases that are not started.' }),
+  overrides: overrides().optional().meta({ description: 'Objects that are left alone; gates still count them.' }),
+  dependsOn: dependsOn().optional().meta({ description: 'Releases that must be Ready first.' }),
   approval: approval.optional(),
   prune: prunePolicy.optional(),
 });
@@ -109,47 +127,63 @@ export const clusterSpec = z
       .meta({ description: 'UID of namespace kube-system; the executor refuses another cluster.' }),
     delivery,
     images: z
-      .strictObject({ executor: imageText(), probe: imageText().optional() })
+      .strictObject({
+        executor: imageText().meta({ description: 'Image of the executor roles.' }),
+        probe: imageText()
+          .optional()
+          .meta({ description: 'Image of the sidecars; the one of the executor when absent.' }),
+      })
       .meta({ description: 'Images of our own parts.' }),
     executor: z
       .strictObject({
-        namespace: dnsLabel().default('keelson-system'),
-        replicas: z.int().min(1).max(3).default(2),
+        namespace: dnsLabel()
+          .default('keelson-system')
+          .meta({ description: 'Namespace of the executor, the payloads and the Releases.' }),
+        replicas: z.int().min(1).max(3).default(2).meta({ description: 'Pods of each role; one of them works.' }),
         apiServer: hostPort()
           .optional()
           .meta({ description: 'Address of the API server that needs neither DNS nor a cluster address.' }),
-        nodeSelector: stringMap(16).optional(),
+        nodeSelector: stringMap(16).optional().meta({ description: 'Nodes that may run the executor.' }),
         retain: z.int().min(1).max(10).default(3).meta({ description: 'Payloads that are kept per release.' }),
-        testBypassGates: z
-          .array(upperCamel(64))
-          .max(8)
-          .default([])
-          .meta({
-            description:
-              'Gates that a test cluster goes past without looking. The executor refuses them unless its namespace is labelled keelson.dev/test-cluster=true.',
-          }),
+        testBypassGates: z.array(upperCamel(64)).max(8).default([]).meta({
+          description:
+            'Gates that a test cluster goes past without looking. The executor refuses them unless its namespace is labelled keelson.dev/test-cluster=true.',
+        }),
       })
-      .prefault({}),
+      .prefault({})
+      .meta({ description: 'The executor in the cluster.' }),
     allow: z
       .strictObject({
-        chartHosts: z.array(hostPort()).max(64).default([]),
-        imageHosts: z.array(hostPort()).max(64).default([]),
-        extraKinds: z.array(groupKind()).max(64).default([]),
+        chartHosts: z.array(hostPort()).max(64).default([]).meta({ description: 'Hosts that charts may come from.' }),
+        imageHosts: z
+          .array(hostPort())
+          .max(64)
+          .default([])
+          .meta({ description: 'Hosts whose images must be locked wherever they are named.' }),
+        extraKinds: z
+          .array(groupKind())
+          .max(64)
+          .default([])
+          .meta({ description: 'Further kinds, as group/Kind, that payloads may hold.' }),
         principals: z
-          .strictObject({ courier: requiredText(253), admins: z.array(requiredText(253)).max(32) })
+          .strictObject({
+            courier: requiredText(253).meta({ description: 'User name of the courier.' }),
+            admins: z.array(requiredText(253)).max(32).meta({ description: 'User names of people.' }),
+          })
           .optional()
           .meta({ description: 'Who may write Releases, payloads and trust objects.' }),
       })
       .prefault({})
       .meta({ description: 'Closed lists; what they do not name is refused.' }),
-    registries: z.array(registryMirror).max(64).default([]),
+    registries: z.array(registryMirror).max(64).default([]).meta({ description: 'Mirrors; the first match counts.' }),
     fenceAgent: z
       .strictObject({
-        enabled: z.boolean().default(false),
-        serverTLSSecret: dnsName().optional(),
-        clientCASecret: dnsName().optional(),
+        enabled: z.boolean().default(false).meta({ description: 'Put the fence agent beside OVN central.' }),
+        serverTLSSecret: dnsName().optional().meta({ description: 'Secret with the keys of the agent.' }),
+        clientCASecret: dnsName().optional().meta({ description: 'Secret with the CA of its clients.' }),
       })
       .meta({
+        description: 'The agent that lets a mutation through only under a current Lease.',
         'x-kubernetes-validations': [
           {
             rule: '!self.enabled || (has(self.serverTLSSecret) && has(self.clientCASecret))',
@@ -158,7 +192,10 @@ export const clusterSpec = z
         ],
       })
       .prefault({}),
-    deletionGuard: z.boolean().default(true),
+    deletionGuard: z
+      .boolean()
+      .default(true)
+      .meta({ description: 'Refuse the deletion of what holds the network or data, unless it is confirmed.' }),
     acceptUnverifiedNetwork: z
       .boolean()
       .default(false)

@@ -147,7 +147,7 @@ export const relativePath = () =>
 export const port = () => z.int().min(1).max(65535);
 
 /** Name of an object in the same namespace. */
-export const nameRef = () => z.strictObject({ name: dnsName() });
+export const nameRef = () => z.strictObject({ name: dnsName().meta({ description: 'Name of the object.' }) });
 
 /** Group and kind as `group/Kind`; the core group is empty: `/ConfigMap`. */
 export const groupKind = () =>

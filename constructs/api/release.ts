@@ -41,9 +41,11 @@ export const changeClasses = [
 export type ChangeClass = (typeof changeClasses)[number];
 
 const fluxSource = z.strictObject({
-  kind: z.enum(['GitRepository', 'OCIRepository', 'Bucket', 'ExternalArtifact']),
-  name: dnsName(),
-  namespace: dnsLabel(),
+  kind: z
+    .enum(['GitRepository', 'OCIRepository', 'Bucket', 'ExternalArtifact'])
+    .meta({ description: 'Kind of the source.' }),
+  name: dnsName().meta({ description: 'Name of the source.' }),
+  namespace: dnsLabel().meta({ description: 'Namespace of the source.' }),
   path: z
     .string()
     .max(512)
@@ -67,10 +69,10 @@ export const releaseSource = z
   });
 
 export const override = z.strictObject({
-  group: text(253),
-  kind: requiredText(63),
-  namespace: dnsLabel().optional(),
-  name: objectName(),
+  group: text(253).meta({ description: 'API group; empty for the core group.' }),
+  kind: requiredText(63).meta({ description: 'Kind of the object.' }),
+  namespace: dnsLabel().optional().meta({ description: 'Namespace of the object.' }),
+  name: objectName().meta({ description: 'Name of the object.' }),
 });
 export type Override = z.infer<typeof override>;
 
@@ -87,7 +89,7 @@ export type Approval = z.output<typeof approval>;
 
 export const prunePolicy = z
   .strictObject({
-    enabled: z.boolean().default(true),
+    enabled: z.boolean().default(true).meta({ description: 'Whether objects are removed at all.' }),
     maxPercent: z.int().min(0).max(100).default(10).meta({ description: 'Share of the old objects, in percent.' }),
     maxCount: z.int().min(0).max(10_000).default(20).meta({ description: 'Number of objects.' }),
   })
@@ -96,10 +98,13 @@ export type PrunePolicy = z.output<typeof prunePolicy>;
 
 export const suspendPhases = () => z.array(dnsLabel()).max(64);
 export const overrides = () => z.array(override).max(100);
-export const dependsOn = () => z.array(z.strictObject({ name: dnsName() })).max(32);
+export const dependsOn = () =>
+  z.array(z.strictObject({ name: dnsName().meta({ description: 'Name of the Release.' }) })).max(32);
 
 export const releaseSpec = z.strictObject({
-  payload: z.strictObject({ digest: digest() }).meta({ description: 'Content digest of the payload that is wanted.' }),
+  payload: z
+    .strictObject({ digest: digest().meta({ description: 'Content digest of the payload.' }) })
+    .meta({ description: 'Content digest of the payload that is wanted.' }),
   source: releaseSource,
   paused: z.boolean().default(false).meta({ description: 'Write nothing; keep looking and reporting.' }),
   suspendPhases: suspendPhases()

@@ -1,11 +1,12 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { crdOf } from '../../constructs/api/crd.ts';
+import { crdOf, type StructuralSchema } from '../../constructs/api/crd.ts';
 import { generatedFiles, generatedFolders, staleFiles } from '../../constructs/api/generated-files.ts';
 import { kinds } from '../../constructs/api/kinds/index.ts';
 import { crdName } from '../../constructs/api/kinds/kind.ts';
 import { reasons } from '../../constructs/api/reasons.ts';
+import { documentSchemas } from '../../constructs/api/schemas.ts';
 import { deepEqual } from '../../constructs/lib/json.ts';
 import { parseYaml } from '../../constructs/lib/yaml.ts';
 
@@ -54,6 +55,24 @@ test('every reason and every field of a spec is documented', () => {
   );
   assert.match(files.get('docs/reference/release.md') ?? '', '`spec.prune.maxPercent`');
   assert.match(files.get('docs/reference/files.md') ?? '', '`spec.releases.*.approval.planDigest`');
+});
+
+function undescribed(schema: StructuralSchema, path: string): string[] {
+  const own = Object.entries(schema.properties ?? {}).flatMap(([name, child]) => [
+    ...(child.description === undefined ? [`${path}.${name}`] : []),
+    ...undescribed(child, `${path}.${name}`),
+  ]);
+  const values =
+    typeof schema.additionalProperties === 'object' ? undescribed(schema.additionalProperties, `${path}.*`) : [];
+  return [...own, ...values, ...(schema.items === undefined ? [] : undescribed(schema.items, `${path}[]`))];
+}
+
+test('every field that a person may write says what it means', () => {
+  for (const { kind, schema } of documentSchemas) {
+    const spec = schema.properties?.spec;
+    assert.ok(spec, kind);
+    assert.equal(undescribed(spec ?? {}, 'spec'), [], kind);
+  }
 });
 
 test.run();

@@ -13,8 +13,8 @@ export const approvalSpec = z
     databases: z
       .array(
         z.strictObject({
-          name: databaseName(),
-          clusterID: uuid(),
+          name: databaseName().meta({ description: 'The database.' }),
+          clusterID: uuid().meta({ description: 'Full id of the RAFT cluster.' }),
           serverID: uuid().meta({ description: 'Full id of the lost server.' }),
           address: raftAddress(),
         }),

@@ -49,13 +49,14 @@ const storage = z
       .meta({ description: 'Folder of the databases on the node (RAFT).' }),
     claim: z
       .strictObject({
-        existingClaim: dnsName().optional(),
-        storageClassName: dnsName().optional(),
+        existingClaim: dnsName().optional().meta({ description: 'A claim that exists already.' }),
+        storageClassName: dnsName().optional().meta({ description: 'Class of the claim that the chart makes.' }),
         size: z
           .string()
           .max(32)
           .regex(/^[1-9][0-9]*(Ki|Mi|Gi|Ti|k|M|G|T)?$/)
-          .optional(),
+          .optional()
+          .meta({ description: 'Size of the claim that the chart makes.' }),
       })
       .optional()
       .meta({
@@ -106,7 +107,7 @@ const central = z
 
 const hcp = z
   .strictObject({
-    enabled: z.boolean().default(false),
+    enabled: z.boolean().default(false).meta({ description: 'Whether this cluster is half of a pair.' }),
     role: z
       .enum(['central', 'dataPlane'])
       .optional()
@@ -133,14 +134,16 @@ const hcp = z
   });
 
 const labelSelector = z.strictObject({
-  matchLabels: stringMap(32).optional(),
+  matchLabels: stringMap(32).optional().meta({ description: 'Labels with exactly these values.' }),
   matchExpressions: z
     .array(
       z
         .strictObject({
-          key: requiredText(317),
-          operator: z.enum(['In', 'NotIn', 'Exists', 'DoesNotExist']),
-          values: z.array(text(63)).max(32).optional(),
+          key: requiredText(317).meta({ description: 'Key of the label.' }),
+          operator: z
+            .enum(['In', 'NotIn', 'Exists', 'DoesNotExist'])
+            .meta({ description: 'How the label is compared.' }),
+          values: z.array(text(63)).max(32).optional().meta({ description: 'Values for In and NotIn.' }),
         })
         .meta({
           ...celRules({
@@ -150,12 +153,13 @@ const labelSelector = z.strictObject({
         }),
     )
     .max(16)
-    .optional(),
+    .optional()
+    .meta({ description: 'Conditions on labels; all must hold.' }),
 });
 
 const adoption = z
   .strictObject({
-    enabled: z.boolean().default(false),
+    enabled: z.boolean().default(false).meta({ description: 'Take over objects that exist and match the selector.' }),
     selector: labelSelector.optional().meta({ description: 'Labels that everything to be adopted carries.' }),
     takeManagers: z
       .array(requiredText(128))
@@ -185,13 +189,14 @@ const upgrade = z.strictObject({
       schedule: backupSchedule().optional(),
       retention: z
         .strictObject({
-          keepLast: z.int().min(1).max(1000).optional(),
-          maxAge: duration().optional(),
+          keepLast: z.int().min(1).max(1000).optional().meta({ description: 'Number of backup pairs that are kept.' }),
+          maxAge: duration().optional().meta({ description: 'Age up to which backup pairs are kept.' }),
         })
         .optional()
         .meta({ description: 'What may be deleted; nothing while both are absent.' }),
     })
-    .optional(),
+    .optional()
+    .meta({ description: 'Backups of the databases before a change and on a schedule.' }),
 });
 
 export const installationSpec = z
@@ -207,13 +212,17 @@ export const installationSpec = z
       .enum(networkStacks)
       .optional()
       .meta({ description: 'Address families; the chart decides when absent.' }),
-    central: central.prefault({}),
+    central: central.prefault({}).meta({ description: 'OVN central: how many members, where and on what.' }),
     dataPlane: z
       .strictObject({
         nodeSelector: stringMap(16).optional().meta({ description: 'Merged into every data-plane workload.' }),
-        ovsUpdateStrategy: z.enum(['RollingUpdate', 'OnDelete']).default('RollingUpdate'),
+        ovsUpdateStrategy: z
+          .enum(['RollingUpdate', 'OnDelete'])
+          .default('RollingUpdate')
+          .meta({ description: 'How the pods of ovs-ovn are replaced.' }),
       })
-      .prefault({}),
+      .prefault({})
+      .meta({ description: 'Node agents and the network controller.' }),
     external: z
       .strictObject({ northbound: endpoint('external.northbound'), southbound: endpoint('external.southbound') })
       .optional()
@@ -221,7 +230,7 @@ export const installationSpec = z
     hcp: hcp.optional().meta({ description: 'Half of a hosted-control-plane pair.' }),
     adoption: adoption.optional().meta({ description: 'Take over what already exists.' }),
     networkProbe: z
-      .strictObject({ image: imageText() })
+      .strictObject({ image: imageText().meta({ description: 'Image that holds /network-probe.' }) })
       .optional()
       .meta({ description: 'Probe of the network; to be set before the first apply.' }),
     upgrade: upgrade.optional().meta({ description: 'How a change of version is carried out.' }),

@@ -9,7 +9,7 @@ export const memberRequest = z
     name: dnsLabel().meta({ description: 'Stable name of the member.' }),
     node: dnsName().optional().meta({ description: 'Ready node that the member is pinned to.' }),
     storage: z
-      .strictObject({ claimName: dnsName() })
+      .strictObject({ claimName: dnsName().meta({ description: 'Name of the claim.' }) })
       .optional()
       .meta({ description: 'Bound filesystem claim that holds the databases.' }),
     image: pinnedImage().optional().meta({ description: 'Runtime image, pinned by digest.' }),

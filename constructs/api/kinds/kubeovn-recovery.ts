@@ -22,16 +22,16 @@ export const recoveryModes = ['rejoin', 'reconvert', 'freshBootstrap'] as const;
 export const recoverySpec = z
   .strictObject({
     installationRef: nameRef().meta({ description: 'The installation; its UID is pinned when the plan is made.' }),
-    mode: z.enum(recoveryModes),
+    mode: z.enum(recoveryModes).meta({ description: 'How the databases are recovered.' }),
     targetMemberName: dnsLabel().optional().meta({ description: 'The entry of central.memberRequests that rejoins.' }),
     backupRef: z
-      .strictObject({ pairID: digest() })
+      .strictObject({ pairID: digest().meta({ description: 'Id of the pair, as status.lastBackup shows it.' }) })
       .optional()
       .meta({ description: 'The verified backup pair that is restored.' }),
     lostQuorumApprovalRef: uidRef()
       .optional()
       .meta({ description: 'Approval for the case that the old quorum can not be proven.' }),
-    reason: requiredText(1024),
+    reason: requiredText(1024).meta({ description: 'Why the databases are recovered.' }),
     expiresAt: timestamp().meta({ description: 'Nothing is started afterwards.' }),
     requestedBy: requestedBy(),
   })

@@ -76,7 +76,13 @@ export const backupPair = z.strictObject({
 });
 
 /** Reference to an object that must still be the same one. */
-export const uidRef = () => z.strictObject({ name: dnsName(), uid: objectUID() });
+export const uidRef = () =>
+  z.strictObject({
+    name: dnsName().meta({ description: 'Name of the object.' }),
+    uid: objectUID().meta({
+      description: 'UID of the object; one of the same name that was created again is another.',
+    }),
+  });
 
 export const backupSchedule = () =>
   duration().meta({

@@ -38,6 +38,10 @@ export const releaseKind: Kind = {
     ...commonConditions,
     { type: 'Accepted', meaning: 'the wanted payload passed all acceptance steps; the reason of False is the step' },
     { type: 'Unverified', meaning: 'an unsigned payload was accepted because a flag allows it' },
-    { type: 'Held', meaning: 'an annotation keeps the executor from writing, or pins another payload' },
+    {
+      type: 'Held',
+      meaning: 'an annotation or an override keeps the executor from writing the release or objects of it',
+    },
+    { type: 'Pinned', meaning: 'an annotation enforces a retained payload instead of the wanted one' },
   ],
 };

@@ -76,6 +76,11 @@ export const applyReasons: readonly Reason[] = [
     ],
     ['AlreadyExists', '{object} exists and is not ours', 'Adopt it, or delete it.'],
     ['NotFound', '{object} does not exist', 'It is created again by itself, or waited for.'],
+    [
+      'StatusNotWritten',
+      'the status could not be written: {message}',
+      'It is tried again; look at the rights and at the API server.',
+    ],
     ['LeaseLost', '{lease} was lost; nothing is written until it is held again', 'It is tried again by itself.'],
     [
       'LedgerNotWritten',
@@ -121,6 +126,13 @@ export const applyReasons: readonly Reason[] = [
     ],
     ['GatesBypassed', 'gates were passed without looking: {gates}', 'Start the executor without --test-bypass-gates.'],
     ['Paused', 'paused by the spec', 'Set paused: false in cluster.yaml.'],
+    ['HoldAnnotation', 'annotation keelson.dev/hold: {value}', 'Remove the annotation when you are done.'],
+    ['PinAnnotation', 'annotation keelson.dev/pin enforces {digest}', 'Remove the annotation when you are done.'],
+    [
+      'ObjectsHeld',
+      'not written: {objects}',
+      'Remove the annotation from the objects, or their overrides from cluster.yaml.',
+    ],
     ['Held', 'held by annotation keelson.dev/hold: {value}', 'Remove the annotation when you are done.'],
     ['Pinned', 'pinned to payload {digest} by annotation keelson.dev/pin', 'Remove the annotation when you are done.'],
     [

@@ -176,7 +176,23 @@ export const inputReasons: readonly Reason[] = [
     ['RenderDiffers', 'the rendered tree is not current: {files}', 'Run `keelson publish`.'],
     ['GeneratedStale', '{file} is not current', 'Run `npm run generate`.'],
   ]),
+  ...reasonsOf('Input', 'error', 'terminal', [
+    ['ForeignFile', '{file} was not published by Keelson and differs', 'Move it away, or publish to another folder.'],
+    ['RepositoryMissing', 'there is no git repository at {path}', 'Create it, or correct delivery.repository.'],
+    [
+      'SpecHistoryUnrelated',
+      'what is published comes from spec commit {commit}, which this one does not descend from',
+      'Publish from a commit that descends from it.',
+    ],
+    [
+      'TreeInvalid',
+      '{file} of the rendered tree can not be used: {message}',
+      'Restore the file from the history of the rendered branch.',
+    ],
+    ['UnknownLockEntry', 'nothing that is locked is called {name}', 'Name chart, probe, executor or an image.'],
+  ]),
   ...reasonsOf('Input', 'error', 'retry', [
+    ['PublishRaced', 'other publishers were faster {attempts} times', 'Publish again when they are done.'],
     [
       'ChartUnavailable',
       'the chart could not be fetched: {message}',
