@@ -82,14 +82,9 @@ function accepted(item: Item, intent: KubeObject, need: Need, result: KubeObject
   if (owner !== undefined)
     return {
       verdict: 'refused',
-      problem: say(
-        item,
-        'ForeignController',
-        `it belongs to the controller ${String(owner.kind)} ${String(owner.name)}`,
-        {
-          remedy: 'remove the other owner, or take the object out of the payload',
-        },
-      ),
+      problem: say(item, 'OwnedByAnother', `it belongs to the controller ${String(owner.kind)} ${String(owner.name)}`, {
+        remedy: 'remove the other owner, or take the object out of the payload',
+      }),
     };
   const version = result.metadata.resourceVersion ?? '';
   if (need.need === 'write' && (need.uid === uid || need.formerUID === uid)) return { verdict: 'ours', uid, version };
@@ -110,7 +105,7 @@ export function afterLook(item: Item, need: Need, release: string, live: KubeObj
     verdict: 'refused',
     problem: say(
       item,
-      replaced ? 'ObjectReplaced' : 'ObjectExists',
+      replaced ? 'ObjectReplaced' : 'AlreadyExists',
       `${replaced ? 'another object took its name' : 'it exists and is not ours'} (UID ${uid}, written by ${who.join(', ') || 'unknown'})`,
       { remedy: 'delete it, or take it out of the payload; nothing of it was changed' },
     ),

@@ -66,7 +66,7 @@ async function create(judged: Judged, deps: WriteDeps, result: WriteResult = 'cr
   if (answer.retried) return { ok: true, result, uid: uidOf(answer.object) };
   return refuse(
     judged,
-    'ObjectExists',
+    'AlreadyExists',
     `it appeared between the dry run and the write (UID ${uidOf(answer.object)}); fields that nobody else held were set`,
     false,
     'look who made it; delete it, or take it out of the payload',

@@ -1,0 +1,85 @@
+import { randomUUID } from 'node:crypto';
+import { hostname } from 'node:os';
+import { Command, InvalidArgumentError, Option } from 'commander';
+import pino from 'pino';
+import { ports, roles } from '../../constructs/api/constants.ts';
+import { type CredentialSource, inClusterCredentials, kubeConfigCredentials } from '../../executor/kube/credentials.ts';
+import { runExecutor } from '../../executor/run.ts';
+import type { Invocation } from '../invocation.ts';
+
+interface ExecutorFlags {
+  readonly role: string;
+  readonly namespace: string;
+  readonly kubeconfig?: string;
+  readonly context?: string;
+  readonly apiServer?: string;
+  readonly planOnly?: boolean;
+  readonly allowUnsigned?: boolean;
+  readonly testBypassGates?: string;
+  readonly retain: number;
+  readonly metricsPort: number;
+}
+
+function whole(text: string): number {
+  if (!/^\d+$/.test(text)) throw new InvalidArgumentError('a whole number is needed');
+  return Number(text);
+}
+
+const words = (text: string | undefined): string[] => (text ?? '').split(',').filter((word) => word !== '');
+
+/** In a pod the account of the pod, elsewhere a kubeconfig. */
+function credentials(flags: ExecutorFlags, { env, clock }: Invocation): CredentialSource {
+  const apiServer = flags.apiServer === undefined ? {} : { apiServer: flags.apiServer };
+  const file = flags.kubeconfig ?? env.KUBECONFIG;
+  if (file === undefined && env.KUBERNETES_SERVICE_HOST !== undefined)
+    return inClusterCredentials({
+      clock,
+      ...apiServer,
+      serviceHost: env.KUBERNETES_SERVICE_HOST,
+      ...(env.KUBERNETES_SERVICE_PORT === undefined ? {} : { servicePort: env.KUBERNETES_SERVICE_PORT }),
+    });
+  return kubeConfigCredentials({
+    clock,
+    ...apiServer,
+    ...(file === undefined ? {} : { file }),
+    ...(flags.context === undefined ? {} : { context: flags.context }),
+  });
+}
+
+/** `keelson executor`: the process that runs in the cluster. */
+export function executorCommand(invocation: Invocation): Command {
+  return new Command('executor')
+    .description('run the executor: accept payloads and carry them out')
+    .addOption(new Option('--role <role>', 'which work this process does').choices([...roles]).default('executor'))
+    .option('--namespace <name>', 'where Releases and payloads are', 'keelson-system')
+    .option('--kubeconfig <file>', 'outside of a cluster: how to reach it')
+    .option('--context <name>', 'context of the kubeconfig')
+    .option('--api-server <host:port>', 'endpoint of the API server, so that no cluster address is needed')
+    .option('--plan-only', 'plan and report, and write nothing else')
+    .option('--allow-unsigned', 'accept payloads that nobody signed; shown as condition Unverified')
+    .option('--test-bypass-gates <types>', 'gates to go past without looking; only in a test cluster')
+    .option('--retain <n>', 'how many payloads are kept', whole, 3)
+    .option('--metrics-port <port>', 'port of metrics on the loopback address', whole, ports.metrics)
+    .action(async (flags: ExecutorFlags) => {
+      if (flags.role !== 'executor') throw new InvalidArgumentError(`role '${flags.role}' is not part of this version`);
+      const log = pino({ name: 'keelson-executor' });
+      await runExecutor(
+        {
+          credentials: credentials(flags, invocation),
+          clock: invocation.clock,
+          random: invocation.random,
+          uniqueId: () => randomUUID().slice(0, 13),
+          identity: invocation.env.POD_NAME ?? hostname(),
+          namespace: flags.namespace,
+          planOnly: flags.planOnly ?? false,
+          allowUnsigned: flags.allowUnsigned ?? false,
+          bypassGates: words(flags.testBypassGates),
+          retain: flags.retain,
+          metricsPort: flags.metricsPort,
+          onListening: (port) => log.info({ port }, 'metrics are served'),
+          log: (level, message, fields) => log[level](fields ?? {}, message),
+        },
+        invocation.signal,
+      );
+    });
+}

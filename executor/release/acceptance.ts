@@ -1,0 +1,298 @@
+/**
+ * The steps before the first write: Fetch, Verify, Preconditions, DryRun, Plan, Approval. Nothing of the payload is
+ * written in them, and everything that is wrong is told at once.
+ */
+
+import type { PayloadContent } from '../../constructs/api/payload.ts';
+import type { Payload } from '../../constructs/api/payload-codec.ts';
+import { makePlan, needsApproval, type Plan } from '../../constructs/api/plan.ts';
+import type { AcceptanceStep, ReleaseSpec } from '../../constructs/api/release.ts';
+import type { Clock } from '../../constructs/lib/clock.ts';
+import type { Problem } from '../../constructs/lib/problems.ts';
+import { dryRun, type Judgement } from '../apply/dryrun.ts';
+import { type Item, itemsOf } from '../apply/items.ts';
+import type { LedgerStore } from '../apply/ledger-store.ts';
+import { type Survey, survey } from '../apply/survey.ts';
+import type { KubeClient } from '../kube/client.ts';
+import type { KubeObject } from '../kube/types.ts';
+import type { RetainedStore } from '../source/retained.ts';
+import type { PayloadSource } from '../source/source.ts';
+import { readTrustSecret } from '../source/trust.ts';
+import { type Verified, verifyArchive } from '../source/verify.ts';
+import { missingRights, neededRights } from './access.ts';
+import type { Classification, DomainSession, DomainTarget, SealedDomain } from './domain.ts';
+import { lintDefinition, lintMarks, lintWebhooks } from './lint.ts';
+import { checkCluster, checkDependencies, checkNodes, checkRequirements, checkSpecs } from './preconditions.ts';
+import { type PlanReport, planReport, storeReport } from './reports.ts';
+import { type Retry, retryOfAll } from './retry.ts';
+
+export interface AcceptDeps {
+  readonly client: KubeClient;
+  readonly clock: Clock;
+  readonly namespace: string;
+  readonly source: PayloadSource;
+  readonly retained: RetainedStore;
+  readonly domains: readonly SealedDomain[];
+  readonly allowUnsigned: boolean;
+  readonly concurrency: number;
+  /** Another Release of the namespace, as last seen. */
+  readonly releaseOf: (name: string) => KubeObject | undefined;
+  readonly onStep: (step: AcceptanceStep) => void;
+}
+
+export interface AcceptInput {
+  readonly release: string;
+  readonly releaseUID: string;
+  readonly spec: ReleaseSpec;
+  readonly digest: string;
+  /** A person pinned this digest: it comes from the retained copies and from nowhere else. */
+  readonly pinned: boolean;
+  readonly previous?: { readonly digest: string; readonly content: PayloadContent; readonly completed: boolean };
+  readonly ledger: LedgerStore;
+  readonly overridden: ReadonlySet<string>;
+  readonly signal: AbortSignal;
+}
+
+/** A payload that was verified and is at hand. */
+export interface Loaded {
+  readonly payload: Payload;
+  readonly archive: Uint8Array;
+  readonly items: readonly Item[];
+  readonly unverified?: string;
+  readonly fromRetained: boolean;
+}
+
+export interface Accepted extends Loaded {
+  readonly session: DomainSession;
+  readonly survey: Survey;
+  readonly judgement: Judgement;
+  readonly plan: Plan;
+  /** A person approved this plan, or none has to. */
+  readonly approved: boolean;
+}
+
+export type Acceptance =
+  | { readonly type: 'accepted'; readonly accepted: Accepted }
+  | {
+      readonly type: 'refused';
+      readonly step: AcceptanceStep;
+      readonly problems: readonly Problem[];
+      readonly retry: Retry;
+      readonly plan?: PlanReport;
+    };
+
+const refuse = (step: AcceptanceStep, problems: readonly Problem[], plan?: PlanReport): Acceptance => ({
+  type: 'refused',
+  step,
+  problems,
+  retry: retryOfAll(problems),
+  ...(plan === undefined ? {} : { plan }),
+});
+
+/** Fetches and verifies a payload: from the retained copies where there is one, else from its source. */
+export async function loadPayload(
+  deps: Pick<AcceptDeps, 'client' | 'namespace' | 'source' | 'retained' | 'allowUnsigned' | 'onStep'>,
+  input: Pick<AcceptInput, 'release' | 'digest' | 'pinned' | 'signal'>,
+): Promise<{ readonly ok: true; readonly loaded: Loaded } | { readonly ok: false; readonly refused: Acceptance }> {
+  const wanted = { release: input.release, digest: input.digest };
+  deps.onStep('Fetch');
+  const kept = await deps.retained.fetch(wanted, input.signal);
+  const fromRetained = kept.type === 'archive';
+  const fetched = fromRetained || input.pinned ? kept : await deps.source.fetch(wanted, input.signal);
+  if (fetched.type !== 'archive') {
+    const problems = 'problems' in fetched ? fetched.problems : [fetched.problem];
+    const pinned = input.pinned && fetched.type === 'incomplete';
+    return { ok: false, refused: refuse('Fetch', pinned ? [notRetained(input.digest)] : problems) };
+  }
+  deps.onStep('Verify');
+  const trust = await readTrustSecret(deps.client, deps.namespace, input.signal);
+  if (trust.type === 'unavailable') return { ok: false, refused: refuse('Verify', [trust.problem]) };
+  const policy = { trust: trust.trust, allowUnsigned: deps.allowUnsigned };
+  const verified: Verified = await verifyArchive(fetched.archive, wanted, policy);
+  if (!verified.ok) return { ok: false, refused: refuse('Verify', [...verified.problems, ...trust.problems]) };
+  const { payload, unverified } = verified;
+  return {
+    ok: true,
+    loaded: {
+      payload,
+      archive: fetched.archive,
+      items: itemsOf(payload),
+      fromRetained,
+      ...(unverified === undefined ? {} : { unverified }),
+    },
+  };
+}
+
+const notRetained = (digest: string): Problem => ({
+  reason: 'PinNotRetained',
+  message: `payload ${digest} is not among the retained copies`,
+  remedy: 'pin a digest of status.history that is still retained, or remove the annotation keelson.dev/pin',
+});
+
+/** All steps. Rejects with the signal's reason; everything else is an answer. */
+export async function accept(deps: AcceptDeps, input: AcceptInput): Promise<Acceptance> {
+  const got = await loadPayload(deps, input);
+  if (!got.ok) return got.refused;
+  const { loaded } = got;
+  const { content } = loaded.payload.index;
+  const domain = deps.domains.find(({ name }) => name === content.release.domain);
+  if (domain === undefined)
+    return refuse('Preconditions', [
+      {
+        reason: 'UnknownDomain',
+        message: `this executor carries out no releases of domain '${content.release.domain}'`,
+      },
+    ]);
+  deps.onStep('Preconditions');
+  const elsewhere = await checkCluster(deps.client, content, input.signal);
+  // In another cluster every further answer would be about something else.
+  if (elsewhere.length > 0) return refuse('Preconditions', elsewhere);
+  const { session, problems: found } = await domain.prepare(targetOf(deps, input, content), deps2(deps, input));
+  const unmet = [...found, ...(await preconditions(deps, input, loaded, session))];
+  deps.onStep('DryRun');
+  const looked = await survey({
+    client: deps.client,
+    release: input.release,
+    items: loaded.items,
+    ledger: input.ledger.ledger,
+    overridden: input.overridden,
+    signal: input.signal,
+  });
+  if (!looked.ok) return refuse('DryRun', [...unmet, ...looked.problems]);
+  const judgement = await dryRun({
+    client: deps.client,
+    release: input.release,
+    items: loaded.items,
+    needs: looked.survey.needs,
+    bind: session.bind,
+    signal: input.signal,
+    concurrency: deps.concurrency,
+  });
+  const definitions = await lintDefinitions(deps, loaded.items, looked.survey, input.signal);
+  const problems = [...unmet, ...definitions, ...judgement.problems];
+  return decide(deps, input, { ...loaded, session, survey: looked.survey, judgement }, problems);
+}
+
+const deps2 = ({ client, clock }: AcceptDeps, { signal }: AcceptInput) => ({ client, clock, signal });
+
+function targetOf(deps: AcceptDeps, input: AcceptInput, content: PayloadContent): DomainTarget {
+  const { release, releaseUID, spec, digest, previous } = input;
+  return {
+    release,
+    releaseUID,
+    namespace: deps.namespace,
+    spec,
+    payloadDigest: digest,
+    content,
+    purpose: 'accept',
+    ...(previous === undefined ? {} : { previous }),
+  };
+}
+
+async function preconditions(
+  deps: AcceptDeps,
+  input: AcceptInput,
+  loaded: Loaded,
+  session: DomainSession,
+): Promise<Problem[]> {
+  const { client } = deps;
+  const { signal } = input;
+  const { content } = loaded.payload.index;
+  const former = new Set(input.previous === undefined ? [] : [...input.ledger.ledger.keys()]);
+  const removed = new Set(
+    loaded.items
+      .filter((item) => former.has(item.id) && (item.entry.absent || item.entry.recreate))
+      .map(({ id }) => id),
+  );
+  const rights = await neededRights(client, loaded.items, removed, signal);
+  return [
+    ...checkDependencies(input.spec.dependsOn, deps.releaseOf),
+    ...lintMarks(loaded.items, input.release),
+    ...lintWebhooks(loaded.items, deps.namespace),
+    ...session.admit(),
+    ...(await checkRequirements(client, content.requires, signal)),
+    ...(await checkNodes(client, content, signal)),
+    ...(await checkSpecs(client, content, signal)),
+    ...(await missingRights(client, rights, signal)),
+  ];
+}
+
+/** CRDs that exist and change are read whole once: what they still store decides what they may drop. */
+async function lintDefinitions(
+  deps: AcceptDeps,
+  items: readonly Item[],
+  looked: Survey,
+  signal: AbortSignal,
+): Promise<Problem[]> {
+  const problems: Problem[] = [];
+  for (const item of items) {
+    const need = looked.needs.get(item.id);
+    if (item.entry.kind !== 'CustomResourceDefinition' || need?.need !== 'write' || need.uid === undefined) continue;
+    const { apiVersion, kind, name } = item.entry;
+    const live = await deps.client.get({ apiVersion, kind, name }, { signal });
+    if (live.type === 'found') problems.push(...lintDefinition(item, live.object));
+  }
+  return problems;
+}
+
+/** Plan and approval, and the answer. */
+async function decide(
+  deps: AcceptDeps,
+  input: AcceptInput,
+  so: Omit<Accepted, 'plan' | 'approved'>,
+  problems: readonly Problem[],
+): Promise<Acceptance> {
+  if (problems.length > 0) {
+    const early = so.judgement.problems.length < problems.length;
+    return refuse(early ? 'Preconditions' : 'DryRun', problems);
+  }
+  deps.onStep('Plan');
+  const { spec, previous } = input;
+  const { content } = so.payload.index;
+  let classification: Classification = { verdict: 'allowed', changeClass: 'none' };
+  const plan = makePlan(previous?.content, content, {
+    prune: spec.prune,
+    classify: (_previous, _next, actions) => {
+      classification = so.session.classify(actions);
+      return classification.changeClass;
+    },
+  });
+  const blocked = blockedBy(classification);
+  const approved = spec.approval.planDigest === plan.digest;
+  const required = needsApproval(plan, spec.approval.mode);
+  const report: PlanReport = {
+    digest: input.digest,
+    content,
+    plan,
+    confidence: so.judgement.confidence,
+    approval: approved ? 'approved' : required ? 'required' : 'notNeeded',
+    ...(blocked === undefined ? {} : { blocked: { reason: blocked.reason, message: blocked.message } }),
+  };
+  const untold = await storeReport(
+    deps.client,
+    planReport({ release: input.release, namespace: deps.namespace }, report),
+    input.signal,
+  );
+  if (blocked !== undefined) return refuse('Plan', [blocked, ...untold], report);
+  if (untold.length > 0) return refuse('Plan', untold, report);
+  deps.onStep('Approval');
+  if (required && !approved) return refuse('Approval', [approvalProblem(input, plan)], report);
+  deps.onStep('Accepted');
+  return { type: 'accepted', accepted: { ...so, plan, approved: approved || spec.approval.mode === 'never' } };
+}
+
+function blockedBy(classification: Classification): Problem | undefined {
+  if (classification.verdict === 'allowed') return undefined;
+  const { reason, message, changeClass } = classification;
+  return { reason, message: `${message} (change class ${changeClass})` };
+}
+
+function approvalProblem({ release, spec }: AcceptInput, plan: Plan): Problem {
+  const why = plan.risks.map(({ message }) => message).join('; ') || `approval mode is ${spec.approval.mode}`;
+  const other = spec.approval.planDigest === undefined ? '' : `; approved is ${spec.approval.planDigest}`;
+  return {
+    reason: 'ApprovalRequired',
+    message: `plan ${plan.digest} needs approval: ${why}${other}`,
+    remedy: `keelson approve ${release} --plan ${plan.digest}`,
+  };
+}

@@ -1,0 +1,134 @@
+/** Whether this executor may do what a plan needs: every missing rule at once. */
+import { managers } from '../../constructs/api/constants.ts';
+import { isObject } from '../../constructs/lib/json.ts';
+import { groupOf } from '../../constructs/lib/names.ts';
+import type { Problem } from '../../constructs/lib/problems.ts';
+import { eachLimited } from '../apply/concurrency.ts';
+import type { Item } from '../apply/items.ts';
+import type { KubeClient } from '../kube/client.ts';
+import type { ReviewObject } from '../kube/verbs/create.ts';
+
+/** One right that is needed, for all of `names`. */
+export interface NeededRight {
+  readonly verb: 'get' | 'list' | 'create' | 'patch' | 'delete';
+  readonly group: string;
+  readonly resource: string;
+  /** Absent for cluster scope. */
+  readonly namespace?: string;
+  readonly names: readonly string[];
+}
+
+/** Plural name of a kind: as it is served, or as the CRD that comes with the payload says. */
+async function pluralOf(
+  client: KubeClient,
+  item: Item,
+  items: readonly Item[],
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  const served = await client.resource(item.entry, { signal });
+  if (served.type === 'resource') return served.resource.plural;
+  const group = groupOf(item.entry.apiVersion);
+  const crd = items.find(({ object, entry }) => {
+    const names = object.spec?.names;
+    return (
+      entry.kind === 'CustomResourceDefinition' &&
+      object.spec?.group === group &&
+      isObject(names) &&
+      names.kind === item.entry.kind
+    );
+  });
+  const names = crd?.object.spec?.names;
+  return isObject(names) && typeof names.plural === 'string' ? names.plural : undefined;
+}
+
+/** The rights that writing these items takes, each once. */
+export async function neededRights(
+  client: KubeClient,
+  items: readonly Item[],
+  removed: ReadonlySet<string>,
+  signal: AbortSignal,
+): Promise<NeededRight[]> {
+  const rights = new Map<string, NeededRight & { names: string[] }>();
+  const plurals = new Map<string, string | undefined>();
+  for (const item of items) {
+    const { apiVersion, kind, namespace, name } = item.entry;
+    const key = `${apiVersion} ${kind}`;
+    if (!plurals.has(key)) plurals.set(key, await pluralOf(client, item, items, signal));
+    const resource = plurals.get(key);
+    if (resource === undefined) continue;
+    const verbs = ['get', 'patch', 'create', ...(removed.has(item.id) ? (['delete'] as const) : [])] as const;
+    for (const verb of verbs) {
+      const place = `${verb} ${groupOf(apiVersion)} ${resource} ${namespace ?? ''}`;
+      const right = rights.get(place) ?? {
+        verb,
+        group: groupOf(apiVersion),
+        resource,
+        ...(namespace === undefined ? {} : { namespace }),
+        names: [],
+      };
+      right.names.push(name);
+      rights.set(place, right);
+    }
+  }
+  return [...rights.values()];
+}
+
+type Answer = 'allowed' | 'denied' | { readonly unavailable: string };
+
+async function review(
+  client: KubeClient,
+  right: Omit<NeededRight, 'names' | 'verb'> & { verb: string; name?: string },
+  signal: AbortSignal,
+): Promise<Answer> {
+  const { verb, group, resource, namespace, name } = right;
+  const question: ReviewObject = {
+    apiVersion: 'authorization.k8s.io/v1',
+    kind: 'SelfSubjectAccessReview',
+    metadata: {},
+    spec: {
+      resourceAttributes: {
+        verb,
+        group,
+        resource,
+        ...(namespace === undefined ? {} : { namespace }),
+        ...(name === undefined ? {} : { name }),
+      },
+    },
+  };
+  const answer = await client.create(question, { fieldManager: managers.objects, signal });
+  if (answer.type === 'created')
+    return isObject(answer.object.status) && answer.object.status.allowed === true ? 'allowed' : 'denied';
+  return { unavailable: 'message' in answer ? answer.message : 'no answer' };
+}
+
+const describe = ({ verb, group, resource, namespace }: NeededRight): string =>
+  `${verb} ${resource}${group === '' ? '' : `.${group}`}${namespace === undefined ? '' : ` in ${namespace}`}`;
+
+/** Every right that is missing. A right that rules give for single names is asked for name by name. */
+export async function missingRights(
+  client: KubeClient,
+  rights: readonly NeededRight[],
+  signal: AbortSignal,
+): Promise<Problem[]> {
+  const everything = await review(client, { verb: '*', group: '*', resource: '*' }, signal);
+  if (everything === 'allowed') return [];
+  const problems: Problem[] = [];
+  await eachLimited(rights, 8, async (right) => {
+    const answer = await review(client, right, signal);
+    if (answer === 'allowed') return;
+    if (answer !== 'denied') {
+      problems.push({ reason: 'ApiUnavailable', message: answer.unavailable });
+      return;
+    }
+    const denied: string[] = [];
+    for (const name of right.names)
+      if ((await review(client, { ...right, name }, signal)) !== 'allowed') denied.push(name);
+    if (denied.length > 0)
+      problems.push({
+        reason: 'AccessMissing',
+        message: `the executor's account may not ${describe(right)}: ${denied.slice(0, 5).join(', ')}${denied.length > 5 ? ` and ${denied.length - 5} more` : ''}`,
+        remedy: 'deliver unit 10-system of the same commit, which carries the rules, or grant them',
+      });
+  });
+  return problems;
+}

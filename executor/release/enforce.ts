@@ -1,0 +1,159 @@
+/** One pass of an accepted payload: what it needs now, and the run of the engine over it. */
+import type { ReleaseSpec } from '../../constructs/api/release.ts';
+import type { Problem } from '../../constructs/lib/problems.ts';
+import { dryRun, type Judgement } from '../apply/dryrun.ts';
+import { type PassDeps, type PassInput, type PassOutcome, runPass } from '../apply/engine.ts';
+import { type GateMode, passGates } from '../apply/gate-wait.ts';
+import type { LedgerStore } from '../apply/ledger-store.ts';
+import type { PassProgress } from '../apply/progress.ts';
+import { type Survey, survey } from '../apply/survey.ts';
+import type { Loaded } from './acceptance.ts';
+import type { DomainSession, DomainTarget, SealedDomain } from './domain.ts';
+import { overriddenIds } from './view.ts';
+
+/** What the accepted plan said of removals. */
+export interface PrunedPlan {
+  readonly planned: ReadonlySet<string>;
+  readonly approved: boolean;
+  readonly formerPhases: readonly string[];
+}
+
+export const nothingPlanned: PrunedPlan = { planned: new Set(), approved: false, formerPhases: [] };
+
+export interface EnforceInput {
+  readonly release: string;
+  readonly releaseUID: string;
+  readonly namespace: string;
+  readonly spec: ReleaseSpec;
+  readonly loaded: Loaded;
+  readonly ledger: LedgerStore;
+  readonly progress: PassProgress;
+  readonly prune: PrunedPlan;
+  readonly gates: GateMode;
+  /** Whether a full pass of this payload ever completed. */
+  readonly completed: boolean;
+  /** What acceptance found, when this pass follows it directly. */
+  readonly fresh?: { readonly session: DomainSession; readonly survey: Survey; readonly judgement: Judgement };
+  readonly signal: AbortSignal;
+}
+
+interface Prepared {
+  readonly session: DomainSession;
+  readonly survey: Survey;
+  readonly judgement: Judgement;
+}
+
+const noCounts = { created: 0, configured: 0, unchanged: 0, replaced: 0, left: 0, pruned: 0 } as const;
+
+const failed = (problems: readonly Problem[]): PassOutcome => ({
+  type: 'failed',
+  problems,
+  retry: true,
+  counts: noCounts,
+});
+
+async function openSession(
+  deps: PassDeps,
+  domains: readonly SealedDomain[],
+  input: EnforceInput,
+): Promise<DomainSession | readonly Problem[]> {
+  const { index } = input.loaded.payload;
+  const domain = domains.find(({ name }) => name === index.content.release.domain);
+  if (domain === undefined)
+    return [{ reason: 'UnknownDomain', message: `no domain '${index.content.release.domain}' in this executor` }];
+  const target: DomainTarget = {
+    release: input.release,
+    releaseUID: input.releaseUID,
+    namespace: input.namespace,
+    spec: input.spec,
+    payloadDigest: index.digest,
+    content: index.content,
+    previous: { digest: index.digest, content: index.content, completed: input.completed },
+    purpose: 'enforce',
+  };
+  const { session, problems } = await domain.prepare(target, {
+    client: deps.client,
+    clock: deps.clock,
+    signal: input.signal,
+  });
+  return problems.length > 0 ? problems : session;
+}
+
+async function prepare(
+  deps: PassDeps,
+  domains: readonly SealedDomain[],
+  input: EnforceInput,
+): Promise<Prepared | readonly Problem[]> {
+  if (input.fresh !== undefined) return input.fresh;
+  const session = await openSession(deps, domains, input);
+  if (!('bind' in session)) return session;
+  const { release, signal } = input;
+  const { items } = input.loaded;
+  const { client } = deps;
+  const overridden = overriddenIds(input.spec);
+  const looked = await survey({ client, release, items, ledger: input.ledger.ledger, overridden, signal });
+  if (!looked.ok) return looked.problems;
+  const { needs } = looked.survey;
+  const { concurrency } = deps.options;
+  const judgement = await dryRun({ client, release, items, needs, bind: session.bind, signal, concurrency });
+  return { session, survey: looked.survey, judgement };
+}
+
+function passInput(input: EnforceInput, prepared: Prepared): PassInput {
+  const { index } = input.loaded.payload;
+  return {
+    release: input.release,
+    namespace: input.namespace,
+    digest: index.digest,
+    content: index.content,
+    items: input.loaded.items,
+    ...prepared,
+    ledger: input.ledger,
+    progress: input.progress,
+    suspended: new Set(input.spec.suspendPhases),
+    prune: { policy: input.spec.prune, ...input.prune },
+    gates: input.gates,
+    checkpoint: input.fresh !== undefined,
+    signal: input.signal,
+  };
+}
+
+/** Runs one pass. Rejects with the signal's reason, or with what a guard throws. */
+export async function enforce(
+  deps: PassDeps,
+  domains: readonly SealedDomain[],
+  input: EnforceInput,
+): Promise<PassOutcome> {
+  const prepared = await prepare(deps, domains, input);
+  if (!('session' in prepared)) return failed(prepared);
+  return runPass(deps, passInput(input, prepared));
+}
+
+/** Looks at the gates of a payload and writes nothing at all; for a Release that is paused or held. */
+export async function observe(
+  deps: PassDeps,
+  domains: readonly SealedDomain[],
+  input: EnforceInput,
+): Promise<readonly Problem[]> {
+  const session = await openSession(deps, domains, input);
+  if (!('bind' in session)) return session;
+  const { client } = deps;
+  const { release, signal } = input;
+  const { items } = input.loaded;
+  const overridden = overriddenIds(input.spec);
+  const looked = await survey({ client, release, items, ledger: input.ledger.ledger, overridden, signal });
+  if (!looked.ok) return looked.problems;
+  const judgement: Judgement = { judged: new Map(), problems: [], confidence: 'full', unavailable: false };
+  const pass = passInput({ ...input, gates: 'observe' }, { session, survey: looked.survey, judgement });
+  const context = { ...deps, input: pass, judged: new Map(), counts: { ...noCounts } };
+  for (const phase of pass.content.phases) {
+    const place = items.filter((item) => item.phase === phase.name);
+    const inPlace = place.filter(({ id }) =>
+      ['none', 'unmanaged', 'gone', 'held'].includes(looked.survey.needs.get(id)?.need ?? ''),
+    );
+    input.progress.applied(phase.name, inPlace.length);
+    const gates = await passGates(context, phase);
+    if (gates.type === 'failed') return gates.problems;
+  }
+  return [];
+}

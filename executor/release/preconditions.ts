@@ -1,0 +1,163 @@
+/** What must hold in the cluster before a payload is accepted; each check answers all that it finds. */
+import { X509Certificate } from 'node:crypto';
+import { specDigest } from '../../constructs/api/digests.ts';
+import type { InstallationEntry, PayloadContent, Requirement } from '../../constructs/api/payload.ts';
+import { isObject } from '../../constructs/lib/json.ts';
+import type { Problem } from '../../constructs/lib/problems.ts';
+import type { KubeClient } from '../kube/client.ts';
+import { describeRef, type KubeObject } from '../kube/types.ts';
+import { conditionReadiness } from './readiness.ts';
+
+const unavailable = (message: string): Problem => ({ reason: 'ApiUnavailable', message });
+
+/** The payload was rendered for this very cluster. */
+export async function checkCluster(
+  client: KubeClient,
+  content: PayloadContent,
+  signal: AbortSignal,
+): Promise<Problem[]> {
+  if (content.clusterUID === undefined) return [];
+  const answer = await client.get({ apiVersion: 'v1', kind: 'Namespace', name: 'kube-system' }, { signal });
+  if (answer.type === 'absent') return [unavailable('namespace kube-system does not exist')];
+  if (answer.type !== 'found') return [unavailable(answer.message)];
+  const { uid } = answer.object.metadata;
+  if (uid === content.clusterUID) return [];
+  return [
+    {
+      reason: 'ClusterMismatch',
+      message: `the payload is for the cluster with UID ${content.clusterUID} (${content.cluster}); this one is ${String(uid)}`,
+      remedy: 'deliver the folder of this cluster, or correct spec.clusterUID in cluster.yaml',
+    },
+  ];
+}
+
+/** Secrets that rendered objects refer to exist, and have the keys; no value is kept or told. */
+export async function checkRequirements(
+  client: KubeClient,
+  requires: readonly Requirement[],
+  signal: AbortSignal,
+): Promise<Problem[]> {
+  const problems: Problem[] = [];
+  for (const requirement of requires) {
+    const { namespace, name } = requirement;
+    const object = `Secret ${namespace}/${name}`;
+    const answer = await client.get({ apiVersion: 'v1', kind: 'Secret', namespace, name }, { signal });
+    if (answer.type === 'absent' || answer.type === 'namespaceMissing')
+      problems.push({ reason: 'RequirementMissing', message: 'it does not exist', object, remedy: 'create it' });
+    else if (answer.type !== 'found') problems.push({ ...unavailable(answer.message), object });
+    else problems.push(...checkSecret(requirement, answer.object).map((problem) => ({ ...problem, object })));
+  }
+  return problems;
+}
+
+function checkSecret({ keys, notAfter }: Requirement, secret: KubeObject): Problem[] {
+  const data = isObject(secret.data) ? secret.data : {};
+  const missing = keys.filter((key) => data[key] === undefined);
+  const problems: Problem[] = [];
+  if (missing.length > 0)
+    problems.push({
+      reason: 'RequirementMissing',
+      message: `keys ${missing.join(', ')} are missing`,
+      remedy: 'add them',
+    });
+  if (notAfter === undefined) return problems;
+  for (const key of keys) {
+    const ends = certificateEnd(data[key]);
+    if (ends !== undefined && ends < Date.parse(notAfter))
+      problems.push({
+        reason: 'RequirementExpires',
+        message: `the certificate under ${key} ends ${new Date(ends).toISOString()}, before ${notAfter}`,
+        remedy: 'renew it',
+      });
+  }
+  return problems;
+}
+
+/** When the first certificate of a value ends; undefined when the value holds none. */
+function certificateEnd(value: unknown): number | undefined {
+  const text = Buffer.from(typeof value === 'string' ? value : '', 'base64').toString('utf8');
+  if (!text.includes('BEGIN CERTIFICATE')) return undefined;
+  try {
+    return Date.parse(new X509Certificate(text).validTo);
+  } catch {
+    return undefined;
+  }
+}
+
+/** The nodes whose addresses were rendered are the live ones: by name, UID and internal addresses. */
+export async function checkNodes(client: KubeClient, content: PayloadContent, signal: AbortSignal): Promise<Problem[]> {
+  const wanted = content.installations.flatMap(({ nodes }) => nodes);
+  if (wanted.length === 0) return [];
+  const listed = await client.list({ apiVersion: 'v1', kind: 'Node' }, { signal });
+  if (listed.type !== 'listed') return [unavailable(listed.message)];
+  const live = new Map(listed.items.map((node) => [node.metadata.name ?? '', node]));
+  const remedy = 'run `keelson inventory`, then render and publish again';
+  return wanted.flatMap((node): Problem[] => {
+    const found = live.get(node.name);
+    const say = (message: string): Problem => ({
+      reason: 'InventoryStale',
+      message,
+      object: `Node ${node.name}`,
+      remedy,
+    });
+    if (found === undefined) return [say('it does not exist')];
+    if (found.metadata.uid !== node.uid)
+      return [say(`its UID is ${String(found.metadata.uid)}, the payload was rendered for ${node.uid}`)];
+    const addresses = internalAddresses(found);
+    const missing = node.addresses.filter((address) => !addresses.includes(address));
+    return missing.length === 0 ? [] : [say(`it has ${addresses.join(', ')}, not ${missing.join(', ')}`)];
+  });
+}
+
+/** Internal addresses of a node, in the order of the API. */
+export function internalAddresses(node: KubeObject): string[] {
+  const { addresses } = node.status ?? {};
+  return (Array.isArray(addresses) ? addresses : [])
+    .filter(isObject)
+    .filter((entry) => entry.type === 'InternalIP')
+    .map((entry) => String(entry.address));
+}
+
+/** The live specs are those that the payload was rendered from; while they are not, the old payload stays. */
+export async function checkSpecs(client: KubeClient, content: PayloadContent, signal: AbortSignal): Promise<Problem[]> {
+  const problems: Problem[] = [];
+  for (const installation of content.installations) problems.push(...(await checkSpec(client, installation, signal)));
+  return problems;
+}
+
+async function checkSpec(client: KubeClient, installation: InstallationEntry, signal: AbortSignal): Promise<Problem[]> {
+  const { apiVersion, kind, namespace, name } = installation;
+  const ref = { apiVersion, kind, namespace, name };
+  const object = describeRef(ref);
+  const answer = await client.get(ref, { signal });
+  if (answer.type === 'absent' || answer.type === 'kindAbsent' || answer.type === 'namespaceMissing')
+    return [
+      { reason: 'SpecPayloadSkew', message: 'it has not been delivered yet', object, remedy: 'deliver unit 30-specs' },
+    ];
+  if (answer.type !== 'found') return [{ ...unavailable(answer.message), object }];
+  const live = specDigest({ apiVersion, kind }, answer.object.spec ?? {});
+  if (live === installation.specDigest) return [];
+  return [
+    {
+      reason: 'SpecPayloadSkew',
+      message: `its spec has digest ${live}, the payload was rendered from ${installation.specDigest}`,
+      object,
+      remedy: 'deliver all units of one commit',
+    },
+  ];
+}
+
+/** Releases that must be ready first, by their name. */
+export function checkDependencies(
+  dependsOn: readonly { readonly name: string }[],
+  releaseOf: (name: string) => KubeObject | undefined,
+): Problem[] {
+  return dependsOn.flatMap(({ name }): Problem[] => {
+    const release = releaseOf(name);
+    const object = `Release ${name}`;
+    if (release === undefined) return [{ reason: 'DependencyNotReady', message: 'it does not exist', object }];
+    const readiness = conditionReadiness(release, 'Ready');
+    if (readiness.state === 'True') return [];
+    return [{ reason: 'DependencyNotReady', message: readiness.message, object }];
+  });
+}

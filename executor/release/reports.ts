@@ -1,0 +1,136 @@
+/** ConfigMaps that people read: the whole plan, and every problem where a status has room for ten. */
+
+import { configMapNames, labels, managedByValue, managers } from '../../constructs/api/constants.ts';
+import { type PayloadContent, payloadObjectId } from '../../constructs/api/payload.ts';
+import type { Plan, PlanActions } from '../../constructs/api/plan.ts';
+import { isObject, type JsonObject, type JsonValue } from '../../constructs/lib/json.ts';
+import type { Problem } from '../../constructs/lib/problems.ts';
+import { formatProblem, sortProblems } from '../../constructs/lib/problems.ts';
+import type { KubeClient } from '../kube/client.ts';
+import type { KubeObject } from '../kube/types.ts';
+
+export interface ReportTarget {
+  readonly release: string;
+  readonly namespace: string;
+}
+
+const mostBytes = 900 * 1024;
+
+function configMap(
+  target: ReportTarget,
+  name: string,
+  holds: 'plan' | 'report',
+  data: Record<string, string>,
+): KubeObject {
+  return {
+    apiVersion: 'v1',
+    kind: 'ConfigMap',
+    metadata: {
+      name,
+      namespace: target.namespace,
+      labels: { [labels.managedBy]: managedByValue, [labels.release]: target.release, [labels.holds]: holds },
+    },
+    data,
+  };
+}
+
+/** Text of at most `mostBytes`; lines that do not fit are counted. */
+function cut(lines: readonly string[]): string {
+  let bytes = 0;
+  const kept: string[] = [];
+  for (const line of lines) {
+    bytes += Buffer.byteLength(line) + 1;
+    if (bytes > mostBytes) {
+      kept.push(`... and ${lines.length - kept.length} more`);
+      break;
+    }
+    kept.push(line);
+  }
+  return `${kept.join('\n')}\n`;
+}
+
+/** Every problem of a payload, one after the other, redacted. */
+export function problemReport(target: ReportTarget, digest: string, problems: readonly Problem[]): KubeObject {
+  const lines = sortProblems(problems).map(formatProblem);
+  return configMap(target, configMapNames.report(digest), 'report', { payload: digest, 'problems.txt': cut(lines) });
+}
+
+export interface PlanReport {
+  readonly digest: string;
+  readonly content: PayloadContent;
+  readonly plan: Plan;
+  readonly confidence: 'full' | 'partial';
+  readonly approval: 'approved' | 'required' | 'notNeeded';
+  /** Why the change may not go ahead, when it may not. */
+  readonly blocked?: { readonly reason: string; readonly message: string };
+}
+
+function actionOf(actions: PlanActions): ReadonlyMap<string, string> {
+  return new Map(
+    Object.entries(actions).flatMap(([action, ids]) =>
+      (ids as readonly string[]).map((id): [string, string] => [id, action]),
+    ),
+  );
+}
+
+/** The whole plan: phases with their gates, every object with its action, the class, the risks. */
+export function planReport(target: ReportTarget, report: PlanReport): KubeObject {
+  const { plan, content } = report;
+  const actions = actionOf(plan.actions);
+  const value: JsonObject = {
+    payload: report.digest,
+    planDigest: plan.digest,
+    changeClass: plan.changeClass,
+    confidence: report.confidence,
+    approval: report.approval,
+    ...(report.blocked === undefined ? {} : { blocked: { ...report.blocked } }),
+    risks: plan.risks.map(({ kind, message, ids }) => ({ kind, message, ids: [...ids] })),
+    phases: content.phases.map((phase) => ({
+      name: phase.name,
+      gates: phase.gates.map((gate) => `${gate.type}(${gate.scope})`),
+      objects: phase.objects.map((object) => {
+        const id = payloadObjectId(object);
+        return { id, action: actions.get(id) ?? 'unchanged' };
+      }),
+    })),
+    pruned: [...plan.actions.pruned],
+    left: [...plan.actions.left],
+  };
+  return configMap(target, configMapNames.plan(target.release), 'plan', {
+    'plan.json': `${JSON.stringify(value satisfies JsonValue, undefined, 1)}\n`,
+  });
+}
+
+/** Ids that a plan removes. */
+export const prunedOf = ({ actions }: Plan): string[] => [...actions.pruned, ...actions.absent];
+
+/** What a stored plan says to a process that did not make it; undefined when there is none that can be read. */
+export async function readPlanReport(
+  client: KubeClient,
+  target: ReportTarget,
+  signal: AbortSignal,
+): Promise<{ readonly payload: string; readonly pruned: readonly string[]; readonly approved: boolean } | undefined> {
+  const name = configMapNames.plan(target.release);
+  const got = await client.get({ apiVersion: 'v1', kind: 'ConfigMap', namespace: target.namespace, name }, { signal });
+  if (got.type !== 'found' || !isObject(got.object.data)) return undefined;
+  const value = parsePlan(got.object.data['plan.json']);
+  if (value === undefined || typeof value.payload !== 'string' || !Array.isArray(value.pruned)) return undefined;
+  return { payload: value.payload, pruned: value.pruned.map(String), approved: value.approval === 'approved' };
+}
+
+function parsePlan(text: JsonValue | undefined): JsonObject | undefined {
+  if (typeof text !== 'string') return undefined;
+  try {
+    const value: unknown = JSON.parse(text);
+    return isObject(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Stores a report. What keeps it from being stored is a problem worth telling, and no reason to stop. */
+export async function storeReport(client: KubeClient, report: KubeObject, signal: AbortSignal): Promise<Problem[]> {
+  const outcome = await client.apply(report, { fieldManager: managers.objects, signal });
+  if ('object' in outcome) return [];
+  return [{ reason: 'ReportNotWritten', message: outcome.message, object: `ConfigMap ${report.metadata.name ?? ''}` }];
+}

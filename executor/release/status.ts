@@ -1,0 +1,211 @@
+/** From the worker's record to the status of its Release. Pure; the same record at the same time gives the same status. */
+import { capMessage, conditionsFor, type DomainCondition, timeText } from '../../constructs/api/conditions.ts';
+import { limits } from '../../constructs/api/constants.ts';
+import type { Condition } from '../../constructs/api/fields.ts';
+import { pruneHistory } from '../../constructs/api/history.ts';
+import type { Plan } from '../../constructs/api/plan.ts';
+import type { Blocker, Failure, GateStatus, PhaseStatus, ReleaseStatus } from '../../constructs/api/release.ts';
+import { shortDigest } from '../../constructs/lib/digest.ts';
+import { canonicalJson, type JsonObject } from '../../constructs/lib/json.ts';
+import { type Problem, sortProblems } from '../../constructs/lib/problems.ts';
+import { redact } from '../../constructs/lib/redact.ts';
+import { isOpen } from '../apply/gate-wait.ts';
+import type { GateRecord, PhaseRecord } from '../apply/progress.ts';
+import { gateMessage } from './gates.ts';
+import type { WorkerRecord } from './record.ts';
+
+export interface PlanCounts {
+  readonly created: number;
+  readonly configured: number;
+  readonly unchanged: number;
+  readonly replaced: number;
+  readonly pruned: number;
+  readonly absent: number;
+}
+
+/** Numbers of a plan. */
+export const planCountsOf = ({ actions }: Plan): PlanCounts => ({
+  created: actions.created.length,
+  configured: actions.configured.length,
+  unchanged: actions.unchanged.length,
+  replaced: actions.replaced.length,
+  pruned: actions.pruned.length,
+  absent: actions.absent.length,
+});
+
+/** Elapsed times in messages move in steps of this many milliseconds, so that a status is not written for each second. */
+const elapsedStepMs = 30_000;
+
+const elapsed = (since: number, now: number): number =>
+  Math.max(0, Math.floor((now - since) / elapsedStepMs) * elapsedStepMs);
+
+/** A word that a condition may carry as its reason. */
+const word = (reason: string): string => (/^[A-Z][A-Za-z0-9]*$/.test(reason) ? reason : 'Unknown');
+
+/** One line for a person: the object where there is one, what is wrong. */
+export function problemText(problem: Problem): string {
+  const where = [problem.object, problem.path].filter((part) => part !== undefined && part !== '').join(' ');
+  return redact(where === '' ? problem.message : `${where}: ${problem.message}`);
+}
+
+/** Many problems in one line: the first, and how many more. */
+export function problemsText(problems: readonly Problem[]): string {
+  const [first] = sortProblems(problems);
+  if (first === undefined) return '';
+  const remedy = first.remedy === undefined || problems.length > 1 ? '' : ` (${first.remedy})`;
+  return `${problemText(first)}${remedy}${problems.length > 1 ? `; and ${problems.length - 1} more` : ''}`;
+}
+
+function gateStatus({ gate, verdict, since }: GateRecord, now: number): GateStatus {
+  return {
+    type: gate.type,
+    scope: gate.scope,
+    state: verdict.state,
+    ...(verdict.bypassed === true ? { bypassed: true } : {}),
+    reason: word(verdict.reason),
+    message: capMessage(redact(isOpen(verdict) ? verdict.message : gateMessage(gate, verdict, elapsed(since, now)))),
+    since: timeText(since),
+    ...(verdict.evidenceTime === undefined ? {} : { evidenceTime: timeText(verdict.evidenceTime) }),
+  };
+}
+
+function phaseStatus(phase: PhaseRecord, now: number): PhaseStatus {
+  return {
+    name: phase.name,
+    state: phase.state,
+    applied: phase.applied,
+    total: phase.total,
+    since: timeText(phase.since),
+    ...(phase.gates.some(({ verdict }) => verdict.bypassed === true) ? { bypassed: true } : {}),
+    gates: phase.gates.map((record) => gateStatus(record, now)),
+  };
+}
+
+/** The first gate that is shut, in phase order. */
+export function shutGate(phases: readonly PhaseRecord[]): GateRecord | undefined {
+  return phases.flatMap(({ gates }) => gates).find(({ verdict }) => !isOpen(verdict));
+}
+
+/** What is waited for: a shut gate, or the first problem. */
+function blockerOf(record: WorkerRecord, now: number): Blocker | undefined {
+  const shut = shutGate(record.progress?.phases ?? []);
+  const [problem] = sortProblems(record.problems);
+  if (problem !== undefined)
+    return {
+      ...(problem.object === undefined ? {} : { object: problem.object.slice(0, 700) }),
+      reason: word(problem.reason),
+      message: capMessage(problemText(problem)),
+      since: timeText(record.lastProgress ?? now),
+    };
+  if (shut === undefined) return undefined;
+  const { gate, verdict, since } = shut;
+  return {
+    ...(verdict.object === undefined ? {} : { object: verdict.object.slice(0, 700) }),
+    gate: `${gate.type}(${gate.scope})`,
+    reason: word(verdict.reason),
+    message: capMessage(redact(gateMessage(gate, verdict, elapsed(since, now)))),
+    since: timeText(since),
+    softLimit: gate.softLimit,
+    ...(gate.limit === undefined ? {} : { limit: gate.limit }),
+  };
+}
+
+const failureOf = (problem: Problem): Failure => ({
+  ...(problem.object === undefined ? {} : { object: problem.object.slice(0, 700) }),
+  reason: word(problem.reason),
+  message: capMessage(problemText(problem), 512),
+});
+
+/** Conditions besides the common ones: acceptance, and everything that a person has set aside by hand. */
+function ownConditions(record: WorkerRecord): DomainCondition[] {
+  const { accepted } = record;
+  const conditions: DomainCondition[] = [
+    { type: 'Accepted', status: accepted.status, reason: word(accepted.step), message: accepted.message },
+  ];
+  const loud = (type: string, reason: string, message: string): void => {
+    conditions.push({ type, status: 'True', reason, message });
+  };
+  if (record.unverified !== undefined) loud('Unverified', 'SignatureMissing', record.unverified);
+  if (record.pin !== undefined) loud('Pinned', 'PinAnnotation', `annotation keelson.dev/pin enforces ${record.pin}`);
+  if (record.hold !== undefined) loud('Held', 'HoldAnnotation', `annotation keelson.dev/hold: ${record.hold}`);
+  const held = record.progress?.held ?? [];
+  if (record.hold === undefined && held.length > 0)
+    loud('Held', 'ObjectsHeld', `not written: ${held.map(({ id, by }) => `${id} (${by})`).join(', ')}`);
+  return conditions;
+}
+
+/** Message of work under way: fraction and what is waited for. */
+export function workMessage(record: WorkerRecord, waitingOn?: string): string {
+  const { progress } = record;
+  const what = record.desired === undefined ? 'the payload' : shortDigest(record.desired);
+  if (progress === undefined || progress.digest !== record.desired)
+    return `Working towards ${what}: ${record.step}${waitingOn === undefined ? '' : `, waiting on ${waitingOn}`}`;
+  const { done, total } = progress;
+  const percent = total === 0 ? 100 : Math.floor((done * 100) / total);
+  const tail = waitingOn === undefined ? '' : `, waiting on ${waitingOn}`;
+  return `Working towards ${what}: ${done} of ${total} done (${percent}% complete)${tail}`;
+}
+
+function syncOf(record: WorkerRecord, now: number): NonNullable<ReleaseStatus['sync']> {
+  const blocker = blockerOf(record, now);
+  return {
+    step: record.step.slice(0, 64),
+    done: record.progress?.done ?? 0,
+    total: record.progress?.total ?? 0,
+    attempt: record.attempt,
+    completed: Math.min(record.completed, 1),
+    versionHash: record.actual ?? '',
+    verified: record.verified,
+    ...(record.lastProgress === undefined ? {} : { lastProgressTime: timeText(record.lastProgress) }),
+    ...(blocker === undefined ? {} : { blocker }),
+    ...(record.retryAt === undefined ? {} : { retryAt: timeText(record.retryAt) }),
+  };
+}
+
+/** The status of a Release. `previous` are its conditions as they are. */
+export function statusOf(record: WorkerRecord, previous: readonly Condition[], now: number): JsonObject {
+  const { plan, ledger } = record;
+  const status: ReleaseStatus = {
+    observedGeneration: record.generation,
+    conditions: conditionsFor({
+      outcome: { ...record.outcome, reason: word(record.outcome.reason), message: redact(record.outcome.message) },
+      previous,
+      generation: record.generation,
+      now,
+      domain: ownConditions(record),
+    }),
+    state: record.state,
+    ...(record.desired === undefined ? {} : { desired: record.desired }),
+    ...(record.actual === undefined ? {} : { actual: record.actual }),
+    ...(plan === undefined ? {} : { plan }),
+    sync: syncOf(record, now),
+    phases: (record.progress?.phases ?? []).map((phase) => phaseStatus(phase, now)),
+    history: record.history,
+    ...(ledger === undefined ? {} : { ledger }),
+    failures: sortProblems(record.problems).slice(0, limits.failures).map(failureOf),
+    failureCount: record.problems.length,
+    ...(record.handledAt === undefined ? {} : { lastHandledReconcileAt: record.handledAt }),
+  };
+  return fitted(status);
+}
+
+/** A status below the limit: messages of gates are shortened first, then the history is thinned. */
+function fitted(status: ReleaseStatus): JsonObject {
+  const fits = (candidate: ReleaseStatus): boolean =>
+    Buffer.byteLength(canonicalJson(candidate as unknown as JsonObject)) <= limits.statusBytes;
+  let candidate = status;
+  for (const most of [512, 128, 32]) {
+    if (fits(candidate)) return candidate as unknown as JsonObject;
+    candidate = { ...candidate, phases: shortened(candidate.phases ?? [], most) };
+  }
+  for (let most: number = limits.history; !fits(candidate) && most > 1; most = Math.floor(most / 2))
+    candidate = { ...candidate, history: pruneHistory(candidate.history ?? [], most) };
+  if (!fits(candidate)) candidate = { ...candidate, failures: (candidate.failures ?? []).slice(0, 3) };
+  return candidate as unknown as JsonObject;
+}
+
+const shortened = (phases: readonly PhaseStatus[], most: number): PhaseStatus[] =>
+  phases.map((phase) => ({
+    ...phase,
+    gates: phase.gates.map((gate) => ({ ...gate, message: capMessage(gate.message, most) })),
+  }));

@@ -1,0 +1,78 @@
+/** A Release as the worker reads it, and what of it is work. Pure. */
+import { annotations } from '../../constructs/api/constants.ts';
+import { type ReleaseSpec, type ReleaseStatus, releaseSpec, releaseStatus } from '../../constructs/api/release.ts';
+import { readShape } from '../../constructs/api/shape.ts';
+import { isDigest } from '../../constructs/lib/digest.ts';
+import type { Problem } from '../../constructs/lib/problems.ts';
+import type { KubeObject } from '../kube/types.ts';
+
+export interface ReleaseView {
+  readonly name: string;
+  readonly uid: string;
+  readonly generation: number;
+  readonly spec: ReleaseSpec;
+  /** As stored; undefined when it can not be read, which a new one then replaces. */
+  readonly status: ReleaseStatus | undefined;
+  /** Digest that a person pinned. */
+  readonly pin?: string;
+  /** What the hold annotation says. */
+  readonly hold?: string;
+  /** Echoed in status when a pass has ended. */
+  readonly requestedAt?: string;
+  readonly deleting: boolean;
+}
+
+export type ViewRead =
+  | { readonly ok: true; readonly view: ReleaseView }
+  | { readonly ok: false; readonly problems: readonly Problem[] };
+
+const requestedAnnotation = 'reconcile.fluxcd.io/requestedAt';
+
+/** Reads a Release. The API server has validated it already; what is found here is from before a change of the CRD. */
+export function readRelease(object: KubeObject): ViewRead {
+  const { metadata } = object;
+  const name = metadata.name ?? '';
+  const where = { reason: 'InvalidSpec', object: `Release ${name}` };
+  const spec = readShape(releaseSpec, object.spec ?? {}, where);
+  if (!spec.ok) return spec;
+  const notes = metadata.annotations ?? {};
+  const pin = notes[annotations.pin];
+  if (pin !== undefined && !isDigest(pin))
+    return {
+      ok: false,
+      problems: [{ ...where, message: `annotation ${annotations.pin} is not a digest`, value: pin }],
+    };
+  const status = readShape(releaseStatus, object.status ?? {}, where);
+  const hold = notes[annotations.hold];
+  const requestedAt = notes[requestedAnnotation];
+  return {
+    ok: true,
+    view: {
+      name,
+      uid: metadata.uid ?? '',
+      generation: metadata.generation ?? 1,
+      spec: spec.value,
+      status: status.ok ? status.value : undefined,
+      deleting: typeof metadata.deletionTimestamp === 'string',
+      ...(pin === undefined ? {} : { pin }),
+      ...(hold === undefined ? {} : { hold }),
+      ...(requestedAt === undefined ? {} : { requestedAt: requestedAt.slice(0, 64) }),
+    },
+  };
+}
+
+/** Digest of the payload that is wanted: the pin, or what the spec names. */
+export const desiredDigest = (view: ReleaseView): string => view.pin ?? view.spec.payload.digest;
+
+/** What makes two views the same work: a pass goes on only as long as this stays. */
+export function workIdentity(view: ReleaseView): string {
+  const { spec, uid, pin, hold, deleting } = view;
+  return JSON.stringify([uid, spec, pin ?? '', hold ?? '', deleting]);
+}
+
+/** Ids that the overrides take out of management. */
+export function overriddenIds(spec: Pick<ReleaseSpec, 'overrides'>): Set<string> {
+  return new Set(
+    spec.overrides.map(({ group, kind, namespace, name }) => `${group}/${kind}/${namespace ?? ''}/${name}`),
+  );
+}

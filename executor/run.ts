@@ -1,0 +1,243 @@
+/** The executor as a process: who leads works on the Releases, everyone serves metrics. Composition only. */
+import { Registry } from 'prom-client';
+import { labels, leaseNames, managers, systemNamespace, timings } from '../constructs/api/constants.ts';
+import type { Clock, Random } from '../constructs/lib/clock.ts';
+import { ProblemError } from '../constructs/lib/problems.ts';
+import { defaultEngineOptions, type EngineOptions } from './apply/engine.ts';
+import { createClient, type KubeClient } from './kube/client.ts';
+import type { CredentialSource } from './kube/credentials.ts';
+import { EventRecorder } from './kube/events.ts';
+import type { ReflectorTimings } from './kube/reflector.ts';
+import { createTransport, type OwnedTransport, type Transport } from './kube/transport.ts';
+import type { HeldLease } from './lease/held.ts';
+import { lead } from './lease/leadership.ts';
+import { defaultLeaseTimings, type LeaseTimings } from './lease/timings.ts';
+import { networkDomain } from './network/domain.ts';
+import { installationMetrics } from './network/metrics.ts';
+import { NetworkReconciler } from './network/reconciler.ts';
+import { type ControllerTimings, defaultControllerTimings, runReleases } from './release/controller.ts';
+import { sealDomain } from './release/domain.ts';
+import { manifestsDomain } from './release/manifests-domain.ts';
+import type { WorkerOptions } from './release/worker.ts';
+import { executorMetrics } from './telemetry/metrics.ts';
+import { serveMetrics } from './telemetry/server.ts';
+
+export type LogLevel = 'info' | 'warn' | 'error';
+
+export interface ExecutorOptions {
+  readonly credentials: CredentialSource;
+  readonly clock: Clock;
+  readonly random: Random;
+  /** A word that nobody had before, in lower case. */
+  readonly uniqueId: () => string;
+  /** Name of this process for people: the pod's. */
+  readonly identity: string;
+  readonly namespace?: string;
+  /** Plans, and writes nothing but the plan and statuses. */
+  readonly planOnly?: boolean;
+  readonly allowUnsigned?: boolean;
+  /** Gates that are treated as open; refused unless the namespace is labelled as that of a test cluster. */
+  readonly bypassGates?: readonly string[];
+  readonly retain?: number;
+  /** Port of metrics on the loopback address; 0 takes a free one, absent serves none. */
+  readonly metricsPort?: number;
+  readonly lease?: Partial<LeaseTimings>;
+  readonly engine?: Partial<EngineOptions>;
+  readonly worker?: Partial<WorkerOptions>;
+  readonly timings?: Partial<ControllerTimings>;
+  readonly reflector?: Partial<ReflectorTimings>;
+  /** Wraps the transport; for tests that count, delay or lose requests. */
+  readonly wrapTransport?: (transport: Transport) => Transport;
+  readonly log?: (level: LogLevel, message: string, fields?: Readonly<Record<string, unknown>>) => void;
+  /** Told once metrics are served. */
+  readonly onListening?: (port: number) => void;
+}
+
+/**
+ * Gates that may be bypassed here.
+ * @throws ProblemError when the namespace does not say that this is a test cluster.
+ */
+async function permittedBypass(
+  client: KubeClient,
+  namespace: string,
+  gates: readonly string[],
+  signal: AbortSignal,
+): Promise<ReadonlySet<string>> {
+  if (gates.length === 0) return new Set();
+  const found = await client.get({ apiVersion: 'v1', kind: 'Namespace', name: namespace }, { signal });
+  const marked = found.type === 'found' && found.object.metadata.labels?.[labels.testCluster] === 'true';
+  if (marked) return new Set(gates);
+  throw new ProblemError([
+    {
+      reason: 'BypassRefused',
+      message: `gates ${gates.join(', ')} can not be bypassed: namespace ${namespace} is not labelled ${labels.testCluster}=true`,
+      remedy: 'start the executor without --test-bypass-gates; only a test cluster may go past gates without looking',
+    },
+  ]);
+}
+
+/**
+ * Runs the executor until the signal aborts. It returns after writers have stopped, the last status is written and the
+ * Lease is given up.
+ * @throws ProblemError for options that this cluster refuses.
+ */
+export async function runExecutor(options: ExecutorOptions, signal: AbortSignal): Promise<void> {
+  const { clock, random, namespace = systemNamespace, log = () => undefined } = options;
+  const registry = new Registry();
+  const metrics = executorMetrics(registry);
+  const networkMetrics = installationMetrics(registry);
+  const transport: OwnedTransport = createTransport({ credentials: options.credentials });
+  const client = createClient({
+    transport: options.wrapTransport?.(transport.send) ?? transport.send,
+    clock,
+    random,
+    onAttempt: (attempt) => metrics.attempted(attempt),
+  });
+  const server = options.metricsPort === undefined ? undefined : await serveMetrics(registry, options.metricsPort);
+  if (server !== undefined) options.onListening?.(server.port);
+  try {
+    const bypassGates = await permittedBypass(client, namespace, options.bypassGates ?? [], signal);
+    if (bypassGates.size > 0) log('warn', 'gates are bypassed', { gates: [...bypassGates] });
+    const seat = new Seat(signal);
+    await lead(
+      {
+        client,
+        clock,
+        namespace,
+        name: leaseNames.role('executor'),
+        fieldManager: managers.objects,
+        timings: { ...defaultLeaseTimings, ...options.lease },
+        identity: options.identity,
+        uniqueId: options.uniqueId,
+        onEvent: (event) => {
+          metrics.leading(event.type === 'leading');
+          log(event.type === 'refused' ? 'warn' : 'info', `lease ${event.type}`, { ...event });
+        },
+        work: (lease) =>
+          seat.during(() =>
+            term({ ...options, namespace, log }, { client, metrics, networkMetrics, bypassGates }, lease, signal),
+          ),
+      },
+      seat.signal,
+    );
+  } catch (error) {
+    if (!signal.aborted) throw error;
+  } finally {
+    await server?.close();
+    await transport.close();
+  }
+}
+
+/**
+ * When the wait for the Lease ends: with the process's signal, but not while a term runs. A term ends by itself, and keeps
+ * the Lease until its writers have stopped.
+ */
+class Seat {
+  readonly #outer: AbortSignal;
+  readonly #end = new AbortController();
+  #taken = false;
+
+  constructor(outer: AbortSignal) {
+    this.#outer = outer;
+    if (outer.aborted) this.#end.abort();
+    outer.addEventListener('abort', () => this.#leave(), { once: true });
+  }
+
+  get signal(): AbortSignal {
+    return this.#end.signal;
+  }
+
+  async during(work: () => Promise<void>): Promise<void> {
+    this.#taken = true;
+    try {
+      await work();
+    } finally {
+      this.#taken = false;
+      // A term that lost its Lease on the way out must not lead to another.
+      if (this.#outer.aborted) this.#end.abort();
+    }
+  }
+
+  #leave(): void {
+    if (!this.#taken) this.#end.abort();
+  }
+}
+
+interface Parts {
+  readonly client: KubeClient;
+  readonly metrics: ReturnType<typeof executorMetrics>;
+  readonly networkMetrics: ReturnType<typeof installationMetrics>;
+  readonly bypassGates: ReadonlySet<string>;
+}
+
+type Settled = ExecutorOptions & { readonly namespace: string; readonly log: NonNullable<ExecutorOptions['log']> };
+
+/** One term as leader. */
+async function term(options: Settled, parts: Parts, lease: HeldLease, signal: AbortSignal): Promise<void> {
+  const { clock, random, namespace, log, uniqueId, identity } = options;
+  const { client } = parts;
+  const over = AbortSignal.any([signal, lease.signal]);
+  const events = new EventRecorder({
+    client,
+    clock,
+    uniqueId,
+    reportingController: 'keelson.dev/executor',
+    reportingInstance: identity,
+    fieldManager: managers.objects,
+  });
+  const planOnly = options.planOnly ?? false;
+  const telling = events.run(over);
+  const network = new NetworkReconciler({
+    client,
+    clock,
+    random,
+    namespace,
+    identity,
+    planOnly,
+    metrics: parts.networkMetrics,
+    tell: (event) => events.record(event),
+    log: (level, message) => log(level, message),
+    operationId: uniqueId,
+    ...(options.lease === undefined ? {} : { leases: options.lease }),
+  });
+  const worker: WorkerOptions = {
+    reconcileMs: 30_000,
+    backoff: timings.backoff,
+    retain: options.retain ?? 3,
+    allowUnsigned: options.allowUnsigned ?? false,
+    planOnly,
+    ...options.worker,
+  };
+  await Promise.all([
+    network.run(over),
+    runReleases(
+      {
+        client,
+        clock,
+        random,
+        namespace,
+        domains: [
+          sealDomain(manifestsDomain),
+          sealDomain(
+            networkDomain({
+              identity,
+              operationId: uniqueId,
+              ...(options.lease === undefined ? {} : { leases: options.lease }),
+            }),
+          ),
+        ],
+        worker,
+        engine: { ...defaultEngineOptions, ...options.engine, bypassGates: parts.bypassGates },
+        timings: { ...defaultControllerTimings, ...options.timings },
+        ...(options.reflector === undefined ? {} : { reflector: options.reflector }),
+        check: () => lease.check(),
+        onEvent: (event) => events.record(event),
+        onProblem: ({ reason, message }) => log('warn', message, { reason }),
+        onRecord: (release, record) => parts.metrics.released(release, record),
+      },
+      over,
+    ),
+  ]);
+  await telling;
+  if (!lease.signal.aborted) await events.flush(1_000);
+}
