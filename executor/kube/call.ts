@@ -51,7 +51,7 @@ export interface NoAnswer {
 
 export type CallRequest = Omit<TransportRequest, 'signal' | 'timeoutMs'>;
 
-export const defaultTimeoutMs = 15_000;
+const defaultTimeoutMs = 15_000;
 const defaultAttempts = 5;
 
 /** Milliseconds of a `Retry-After` header (seconds or an HTTP date), or undefined. */

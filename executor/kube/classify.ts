@@ -178,7 +178,7 @@ export function applyConflict(subject: Subject, answer: Answer): ApplyConflict |
  */
 export function goneByUid(subject: Subject, answer: Answer): Gone | undefined {
   const status = parseStatus(answer.text);
-  if (answer.status === 409 && /uid/i.test(status.message))
+  if (answer.status === 409 && /uid mismatch/i.test(status.message))
     return { type: 'gone', why: 'deleted', message: tell(subject, status, 409) };
   const replaced = answer.status === 422 && status.causes.some(({ field }) => field === 'metadata.uid');
   return replaced ? { type: 'gone', why: 'replaced', message: tell(subject, status, 422) } : undefined;

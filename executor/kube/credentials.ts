@@ -37,24 +37,30 @@ function defined(members: { readonly [key: string]: string | undefined }): { [ke
   );
 }
 
-/** Remembers what `load` answered for `maxAgeMs`; simultaneous callers share one load. */
-export function cachedCredentials(load: () => Promise<Credentials>, clock: Clock, maxAgeMs: number): CredentialSource {
+/**
+ * Remembers what `load` answered for `maxAgeMs`; simultaneous callers share one load. `load` is told whether everything
+ * must be read anew, after a 401, or whether a plug-in's own memory will do.
+ */
+export function cachedCredentials(
+  load: (anew: boolean) => Promise<Credentials>,
+  clock: Clock,
+  maxAgeMs: number,
+): CredentialSource {
   let known: { readonly credentials: Credentials; readonly at: number } | undefined;
-  let loading: Promise<Credentials> | undefined;
+  const loading = new Map<boolean, Promise<Credentials>>();
 
-  async function renewed(): Promise<Credentials> {
-    loading ??= load().finally(() => {
-      loading = undefined;
-    });
-    const credentials = await loading;
+  async function loaded(anew: boolean): Promise<Credentials> {
+    const shared = loading.get(anew) ?? load(anew).finally(() => loading.delete(anew));
+    loading.set(anew, shared);
+    const credentials = await shared;
     known = { credentials, at: clock.monotonic() };
     return credentials;
   }
 
   return {
     current: async () =>
-      known !== undefined && clock.monotonic() - known.at < maxAgeMs ? known.credentials : renewed(),
-    renewed,
+      known !== undefined && clock.monotonic() - known.at < maxAgeMs ? known.credentials : loaded(false),
+    renewed: () => loaded(true),
   };
 }
 
@@ -165,25 +171,31 @@ async function fromKubeConfig(config: KubeConfig, apiServer: string | undefined)
 
 /**
  * Credentials from a kubeconfig, by the official client library (loaded here, on first use). It keeps a token read from
- * a file for a minute, whatever the server says; so after a 401 the whole configuration is read again.
+ * a file for a minute, whatever the server says; so after a 401 the whole configuration is read again. Otherwise a plug-in
+ * is asked through the same instance, which remembers its credential until that expires.
  */
 export function kubeConfigCredentials(options: KubeConfigOptions): CredentialSource {
+  let config: KubeConfig | undefined;
   return cachedCredentials(
-    async () => {
-      const { KubeConfig } = await import('@kubernetes/client-node');
-      const config = new KubeConfig();
-      if (options.file === undefined) config.loadFromDefault();
-      else config.loadFromFile(options.file);
-      if (options.context !== undefined) {
-        if (config.getContextObject(options.context) === null) {
-          const known = config.getContexts().map(({ name }) => name);
-          throw new Error(`kubeconfig: no context '${options.context}'; it has: ${known.join(', ') || 'none'}`);
-        }
-        config.setCurrentContext(options.context);
-      }
+    async (anew) => {
+      if (anew || config === undefined) config = await readKubeConfig(options);
       return fromKubeConfig(config, options.apiServer);
     },
     options.clock,
     options.maxAgeMs ?? 30_000,
   );
+}
+
+async function readKubeConfig({ file, context }: KubeConfigOptions): Promise<KubeConfig> {
+  const { KubeConfig } = await import('@kubernetes/client-node');
+  const config = new KubeConfig();
+  if (file === undefined) config.loadFromDefault();
+  else config.loadFromFile(file);
+  if (context === undefined) return config;
+  if (config.getContextObject(context) === null) {
+    const known = config.getContexts().map(({ name }) => name);
+    throw new Error(`kubeconfig: no context '${context}'; it has: ${known.join(', ') || 'none'}`);
+  }
+  config.setCurrentContext(context);
+  return config;
 }

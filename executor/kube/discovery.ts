@@ -19,7 +19,7 @@ export interface Resource {
 export type ResourceOutcome = { readonly type: 'resource'; readonly resource: Resource } | Rejection;
 
 /** `/api/v1` or `/apis/<group>/<version>`. */
-export function versionPath(apiVersion: string): string {
+function versionPath(apiVersion: string): string {
   const [group, version] = apiVersion.includes('/') ? apiVersion.split('/', 2) : [undefined, apiVersion];
   const encoded = encodeURIComponent(version ?? '');
   return group === undefined ? `/api/${encoded}` : `/apis/${encodeURIComponent(group)}/${encoded}`;
@@ -42,7 +42,7 @@ function text(value: unknown): string {
 }
 
 /** Resources by kind, from an `APIResourceList`. */
-export function readResourceList(apiVersion: string, list: JsonObject): Map<string, Resource> {
+function readResourceList(apiVersion: string, list: JsonObject): Map<string, Resource> {
   const entries = (Array.isArray(list.resources) ? list.resources : []).filter(isObject);
   const names = new Set(entries.map((entry) => text(entry.name)));
   const byKind = new Map<string, Resource>();
@@ -133,7 +133,7 @@ function absent({ apiVersion, kind }: KindRef): KindAbsent {
 }
 
 /** The promise's answer, or the signal's reason as soon as it aborts; the promise itself goes on. */
-export function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   if (signal.aborted) return Promise.reject(signal.reason);
   return new Promise((resolve, reject) => {
     const give = (): void => reject(signal.reason);

@@ -35,7 +35,7 @@ export interface ReflectorTimings {
   readonly stableWatchMs: number;
 }
 
-export const defaultTimings: ReflectorTimings = {
+const defaultTimings: ReflectorTimings = {
   watchSeconds: [300, 600],
   graceMs: 30_000,
   idleMs: 180_000,

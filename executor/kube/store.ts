@@ -7,7 +7,7 @@ export type StoreChange =
   | { readonly type: 'deleted'; readonly object: KubeObject };
 
 /** `<namespace>/<name>`, the namespace being empty for cluster-scoped objects. */
-export function storeKey(object: KubeObject): string {
+function storeKey(object: KubeObject): string {
   return `${object.metadata.namespace ?? ''}/${object.metadata.name ?? ''}`;
 }
 

@@ -114,6 +114,20 @@ test('every refusal has its name', async () => {
     ],
     [statusOf(409, 'Conflict', 'the object has been modified'), 'unavailable'],
     [statusOf(503, 'ServiceUnavailable', 'later'), 'unavailable'],
+    // The field names a UID, but this is no precondition that failed.
+    [
+      statusOf(409, 'Conflict', 'conflict with "x": .metadata.ownerReferences[uid="u2"]', {
+        causes: [
+          {
+            reason: 'FieldManagerConflict',
+            message: 'conflict with "x"',
+            field: '.metadata.ownerReferences[uid="u2"]',
+          },
+        ],
+      }),
+      'conflict',
+    ],
+    [statusOf(404, 'NotFound', 'the server could not find the requested resource'), 'unavailable'],
   ];
   for (const [answer, expected] of cases) {
     const { client, clock } = clientOn(() => answer);
@@ -271,7 +285,7 @@ test('a kind is absent only by the word of discovery now, and a new one is found
   assert.is((await client.apply(widget, { fieldManager })).type, 'kindAbsent');
   served = true;
   assert.is((await client.apply(widget, { fieldManager })).type, 'created');
-  await client.apply(widget, { fieldManager });
+  assert.is((await client.apply(widget, { fieldManager })).type, 'created');
   assert.is(requests.filter(({ path }) => path === '/apis/x.io/v1').length, 2);
   served = false;
   assert.is((await client.apply(widget, { fieldManager })).type, 'kindAbsent');

@@ -30,7 +30,7 @@ const serverFields = [
 ] as const;
 
 /** The body of an apply: the intent, without what the server fills in, with UID and version when these are preconditions. */
-export function applyBody(object: KubeObject, uid: string | undefined, resourceVersion?: string): string {
+function applyBody(object: KubeObject, uid: string | undefined, resourceVersion?: string): string {
   const metadata = { ...object.metadata };
   for (const field of serverFields) delete metadata[field];
   if (uid !== undefined) metadata.uid = uid;
@@ -73,8 +73,10 @@ export async function apply(context: VerbContext, object: KubeObject, options: A
 function interpret(subject: Subject, answer: Answer, options: ApplyOptions): ApplyOutcome | undefined {
   if (answer.status === 201) return { type: 'created', ...written(answer) };
   if (answer.status === 200) return compared(written(answer), options);
+  const conflict = applyConflict(subject, answer);
+  if (conflict !== undefined) return conflict;
   const gone = options.uid === undefined ? undefined : goneByUid(subject, answer);
-  return gone ?? applyConflict(subject, answer) ?? raced(subject, answer);
+  return gone ?? raced(subject, answer);
 }
 
 /** A stored no-op keeps the resourceVersion; a dry run always does, so there the contents decide. */

@@ -1,6 +1,6 @@
 /** What every verb shares: where a kind lives, and one request about it. */
 import { type Answer, type Caller, type CallOptions, type CallRequest, call, type NoAnswer } from '../call.ts';
-import { classify, parseObject, unanswered, warningsOf } from '../classify.ts';
+import { classify, parseObject, parseStatus, unanswered, warningsOf } from '../classify.ts';
 import type { Discovery, Resource } from '../discovery.ts';
 import type { Invalid, Rejection, Subject, Written } from '../outcome.ts';
 import { describeRef, type KubeObject, type ObjectRef } from '../types.ts';
@@ -61,8 +61,8 @@ export async function refusal(
 ): Promise<Rejection> {
   if (answer.type === 'none') return unanswered(subject, answer);
   const { ref } = subject;
-  if (answer.status === 404 && ref !== undefined && !answer.text.trimStart().startsWith('{')) {
-    // The path itself is gone: the kind was removed, or moved, since it was discovered.
+  if (answer.status === 404 && ref !== undefined && parseStatus(answer.text).name === '') {
+    // No object is named, so the path itself is gone: the kind was removed, or moved, since it was discovered.
     const again = await context.discovery.refresh(ref, options);
     if (again.type !== 'resource') return again;
     return {
