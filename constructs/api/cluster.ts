@@ -18,7 +18,7 @@ import { approval, dependsOn, overrides, prunePolicy, suspendPhases } from './re
 
 /** `cluster.yaml`: what belongs to the cluster rather than to one installation in it. */
 
-export const couriers = ['flux', 'argo', 'none'] as const;
+const couriers = ['flux', 'argo', 'none'] as const;
 export type Courier = (typeof couriers)[number];
 
 const secretRef = () => nameRef();
@@ -105,7 +105,7 @@ export const registryMirror = z.strictObject({
 });
 export type RegistryMirror = z.output<typeof registryMirror>;
 
-export const releaseDelivery = z.strictObject({
+const releaseDelivery = z.strictObject({
   paused: z.boolean().optional().meta({ description: 'Write nothing; keep looking and reporting.' }),
   suspendPhases: suspendPhases().optional().meta({ description: 'Phases that are not started.' }),
   overrides: overrides().optional().meta({ description: 'Objects that are left alone; gates still count them.' }),

@@ -144,8 +144,6 @@ export const relativePath = () =>
     .max(512)
     .regex(/^[A-Za-z0-9_][A-Za-z0-9_%.:+-]*(\/[A-Za-z0-9_][A-Za-z0-9_%.:+-]*)*$/);
 
-export const port = () => z.int().min(1).max(65535);
-
 /** Name of an object in the same namespace. */
 export const nameRef = () => z.strictObject({ name: dnsName().meta({ description: 'Name of the object.' }) });
 

@@ -11,7 +11,7 @@ import { readShape, type Shaped } from './shape.ts';
  * before the first write and leaves it only when the object is known to be gone.
  */
 
-export const ledgerStates = ['intended', 'applied', 'pruning', 'unmanaged'] as const;
+const ledgerStates = ['intended', 'applied', 'pruning', 'unmanaged'] as const;
 export type LedgerState = (typeof ledgerStates)[number];
 
 export const ledgerEntry = z.strictObject({
@@ -33,10 +33,8 @@ export type Ledger = ReadonlyMap<string, LedgerEntry>;
 
 const ledgerChunk = z.array(ledgerEntry).max(limits.objects * 2);
 
-export const emptyLedger: Ledger = new Map();
-
 /** Entries in the order of their ids. */
-export const sortedEntries = (ledger: Ledger): LedgerEntry[] =>
+const sortedEntries = (ledger: Ledger): LedgerEntry[] =>
   [...ledger.values()].sort((a, b) => (a.id < b.id ? -1 : a.id > b.id ? 1 : 0));
 
 /** Digest over all entries. */
@@ -58,7 +56,7 @@ export interface LedgerConfigMap {
 export const ledgerKey = 'entries.json';
 
 /** Shard of an id among `shards`, a power of two. Doubling moves an id from n to n or to n + shards, nowhere else. */
-export const shardOf = (id: string, shards: number): number => Number.parseInt(sha256Hex(id).slice(0, 8), 16) % shards;
+const shardOf = (id: string, shards: number): number => Number.parseInt(sha256Hex(id).slice(0, 8), 16) % shards;
 
 const shardTexts = (ledger: Ledger, shards: number): string[] => {
   const parts: LedgerEntry[][] = Array.from({ length: shards }, () => []);

@@ -129,7 +129,7 @@ function parseJson(bytes: Uint8Array): JsonValue | undefined {
 }
 
 /** Everything an index promises about itself. */
-export function checkIndex(index: PayloadIndex): Problem[] {
+function checkIndex(index: PayloadIndex): Problem[] {
   const { content } = index;
   const problems: Problem[] = [];
   const say = (message: string, path: string): void => {

@@ -35,7 +35,7 @@ export type Domain = (typeof domains)[number];
 export const bindings = ['owner', 'uidLabels', 'retainedReplicas', 'heldNodeIPs', 'installationUID'] as const;
 export type Binding = (typeof bindings)[number];
 
-export const bindRule = z.strictObject({ at: pointer(), what: z.enum(bindings) });
+const bindRule = z.strictObject({ at: pointer(), what: z.enum(bindings) });
 
 /** Gates that this version knows; a payload that names another is refused by the executor, not by the format. */
 export const gateTypes = [
@@ -52,7 +52,7 @@ export const gateTypes = [
 ] as const;
 export type GateType = (typeof gateTypes)[number];
 
-export const gateTarget = z.strictObject({
+const gateTarget = z.strictObject({
   apiVersion: apiVersionField(),
   kind: kindField(),
   namespace: dnsLabel().optional(),

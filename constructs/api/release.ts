@@ -53,7 +53,7 @@ const fluxSource = z.strictObject({
     .meta({ description: 'Folder of the payload inside the artifact.' }),
 });
 
-export const releaseSource = z
+const releaseSource = z
   .strictObject({
     configMaps: z.strictObject({}).optional().meta({ description: 'The inbox ConfigMaps that a courier delivered.' }),
     flux: fluxSource.optional().meta({ description: 'Artifact of a Flux source.' }),
@@ -68,7 +68,7 @@ export const releaseSource = z
     ],
   });
 
-export const override = z.strictObject({
+const override = z.strictObject({
   group: text(253).meta({ description: 'API group; empty for the core group.' }),
   kind: requiredText(63).meta({ description: 'Kind of the object.' }),
   namespace: dnsLabel().optional().meta({ description: 'Namespace of the object.' }),

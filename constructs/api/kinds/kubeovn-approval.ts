@@ -6,7 +6,7 @@ import { ageColumn, commonConditions, type Kind } from './kind.ts';
 import { networkGroup } from './kubeovn-installation.ts';
 import { databaseName, raftAddress, requestedBy, uidRef } from './network-fields.ts';
 
-export const approvalSpec = z
+const approvalSpec = z
   .strictObject({
     installationRef: uidRef().meta({ description: 'The installation, by name and UID.' }),
     operationID: uuid().meta({ description: 'Operation that the approval is for; it is reused as its durable id.' }),
@@ -38,9 +38,9 @@ export const approvalSpec = z
   });
 export type ApprovalSpec = z.output<typeof approvalSpec>;
 
-export const approvalPhases = ['Pending', 'Reserved', 'Completed', 'Revoked', 'Expired', 'Invalid'] as const;
+const approvalPhases = ['Pending', 'Reserved', 'Completed', 'Revoked', 'Expired', 'Invalid'] as const;
 
-export const approvalStatus = z
+const approvalStatus = z
   .strictObject({
     observedGeneration: z.int().min(-1).optional(),
     phase: z.enum(approvalPhases).optional(),

@@ -18,10 +18,10 @@ import { backupSchedule, endpoint } from './network-fields.ts';
 
 /** `spec` of KubeOVNInstallation. */
 
-export const installationModes = ['full', 'centralOnly', 'nodeNetworking'] as const;
+const installationModes = ['full', 'centralOnly', 'nodeNetworking'] as const;
 export type InstallationMode = (typeof installationModes)[number];
 
-export const networkStacks = ['ipv4', 'ipv6', 'dual_stack'] as const;
+const networkStacks = ['ipv4', 'ipv6', 'dual_stack'] as const;
 export type NetworkStack = (typeof networkStacks)[number];
 
 const loopback = '(127[.][0-9]{1,3}[.][0-9]{1,3}[.][0-9]{1,3}|\\\\[::1\\\\])(:[0-9]{1,5})?';

@@ -32,8 +32,8 @@ export const installationPhases = [
 ] as const;
 export type InstallationPhase = (typeof installationPhases)[number];
 
-export const upgradeSteps = ['CustomResourceDefinitions', 'Central', 'DataPlane', 'Complete'] as const;
-export const checkpointPhases = ['Capturing', 'Verified', 'Applying', 'Applied', 'Failed'] as const;
+const upgradeSteps = ['CustomResourceDefinitions', 'Central', 'DataPlane', 'Complete'] as const;
+const checkpointPhases = ['Capturing', 'Verified', 'Applying', 'Applied', 'Failed'] as const;
 export const restorePhases = ['Quiescing', 'Restoring', 'Workloads', 'Verifying'] as const;
 
 export const applyCheckpoint = z.strictObject({
@@ -47,7 +47,7 @@ export const applyCheckpoint = z.strictObject({
 export type ApplyCheckpoint = z.infer<typeof applyCheckpoint>;
 
 /** What authorised the last change of the checkpoint. */
-export const authorisation = z.strictObject({
+const authorisation = z.strictObject({
   changeClass: z.enum(changeClasses),
   payloadDigest: digest(),
   planDigest: digest().optional(),

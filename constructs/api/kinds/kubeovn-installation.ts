@@ -4,19 +4,6 @@ import { installationStatus } from './kubeovn-installation-status.ts';
 
 export const networkGroup = 'network.keelson.dev';
 
-/** Conditions that say what was observed of the network. */
-export const networkConditionTypes = [
-  'WorkloadsReady',
-  'OVNDBReady',
-  'NorthdReady',
-  'DataPlaneReady',
-  'NetworkReady',
-  'HCPReady',
-  'TopologyRecorded',
-  'Degraded',
-] as const;
-export type NetworkConditionType = (typeof networkConditionTypes)[number];
-
 export const kubeOVNInstallationKind: Kind = {
   group: networkGroup,
   version: 'v1alpha1',

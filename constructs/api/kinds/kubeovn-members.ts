@@ -4,7 +4,7 @@ import { dnsLabel, dnsName, nameRef, pinnedImage } from '../fields.ts';
 import { listener, uidRef } from './network-fields.ts';
 
 /** One explicit request to add, replace or retire a member of OVN central. */
-export const memberRequest = z
+const memberRequest = z
   .strictObject({
     name: dnsLabel().meta({ description: 'Stable name of the member.' }),
     node: dnsName().optional().meta({ description: 'Ready node that the member is pinned to.' }),

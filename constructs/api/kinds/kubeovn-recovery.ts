@@ -17,9 +17,9 @@ import { networkGroup } from './kubeovn-installation.ts';
 import { restorePhases } from './kubeovn-installation-status.ts';
 import { requestedBy, uidRef } from './network-fields.ts';
 
-export const recoveryModes = ['rejoin', 'reconvert', 'freshBootstrap'] as const;
+const recoveryModes = ['rejoin', 'reconvert', 'freshBootstrap'] as const;
 
-export const recoverySpec = z
+const recoverySpec = z
   .strictObject({
     installationRef: nameRef().meta({ description: 'The installation; its UID is pinned when the plan is made.' }),
     mode: z.enum(recoveryModes).meta({ description: 'How the databases are recovered.' }),
@@ -49,7 +49,7 @@ export const recoverySpec = z
   });
 export type RecoverySpec = z.output<typeof recoverySpec>;
 
-export const recoveryPhases = ['Pending', 'AwaitingExecution', 'Executing', 'Succeeded', 'Failed', 'Rejected'] as const;
+const recoveryPhases = ['Pending', 'AwaitingExecution', 'Executing', 'Succeeded', 'Failed', 'Rejected'] as const;
 
 const plan = z.strictObject({
   digest: digest(),
@@ -65,7 +65,7 @@ const plan = z.strictObject({
   preparedAt: timestamp(),
 });
 
-export const recoveryStatus = z
+const recoveryStatus = z
   .strictObject({
     observedGeneration: z.int().min(-1).optional(),
     phase: z.enum(recoveryPhases).optional(),

@@ -50,14 +50,14 @@ export const raftAddress = () =>
       }),
     });
 
-export const databaseNames = ['OVN_Northbound', 'OVN_Southbound'] as const;
+const databaseNames = ['OVN_Northbound', 'OVN_Southbound'] as const;
 export const databaseName = () => z.enum(databaseNames);
 
 export const requestedBy = () =>
   text(256).optional().meta({ description: 'Who asked, for the record. It authorises nothing.' });
 
 /** Immutable reference to one half of a backup pair. */
-export const backupReference = z.strictObject({
+const backupReference = z.strictObject({
   database: databaseName(),
   reference: text(1024),
   digest: digest(),

@@ -128,7 +128,6 @@ export const acceptanceReasons: readonly Reason[] = [
     ],
     ['OwnedByAnother', '{object} belongs to {owner}', 'Remove it from this release, or adopt it.'],
     ['AdoptionRefused', '{object} can not be adopted: {message}', 'Correct the selector, or the object.'],
-    ['KindUnknown', 'the cluster does not know {kind}', 'Deliver the CRD first, or in an earlier phase.'],
     ['InvalidSpec', 'the spec of {object} can not be used: {message}', 'Correct the spec.'],
     [
       'CheckpointUnreadable',

@@ -12,7 +12,7 @@ export const applyReasons: readonly Reason[] = [
     ['PhaseSuspended', 'phase {phase} is suspended', 'Remove it from suspendPhases in cluster.yaml.'],
     ['Superseded', 'payload {digest} takes the place of this one', 'Nothing.'],
     [
-      'LeaseBusy',
+      'LeaseHeld',
       'another process holds {lease}',
       'Wait; it is taken over once its holder is silent for the whole duration.',
     ],
@@ -81,16 +81,28 @@ export const applyReasons: readonly Reason[] = [
       'the status could not be written: {message}',
       'It is tried again; look at the rights and at the API server.',
     ],
+    ['LeaseUnavailable', 'a Lease could not be asked for: {message}', 'It is tried again by itself.'],
+    [
+      'CheckpointNotRecorded',
+      'the checkpoint could not be recorded, so nothing is written: {message}',
+      'Look at the rights and at the API server.',
+    ],
+    [
+      'FinalizerNotWritten',
+      'the finalizer of {object} could not be written: {message}',
+      'It is tried again by itself.',
+    ],
+    [
+      'OwnerNotStripped',
+      'the owner of {object} could not be taken away: {message}',
+      'It is tried again; the installation stays until then.',
+    ],
+    ['Unknown', 'no reason is known: {message}', 'Look at the log of the executor.'],
     ['LeaseLost', '{lease} was lost; nothing is written until it is held again', 'It is tried again by itself.'],
     [
       'LedgerNotWritten',
       'the ledger could not be written: {message}',
       'Look at the rights and the room in namespace keelson-system.',
-    ],
-    [
-      'CheckpointNotWritten',
-      'the checkpoint could not be written: {message}',
-      'Look at the rights and at the API server.',
     ],
     ['MultipleErrors', '{count} objects have failed: {summary}', 'Look at status.failures.'],
     ['GateFailed', '{gate} is False: {message}', 'Look at the object that the message names.'],

@@ -37,7 +37,7 @@ export interface Reason {
   readonly runbook: string;
 }
 
-export const runbookOf = (reason: string): string => `docs/reference/reasons.md#${reason.toLowerCase()}`;
+const runbookOf = (reason: string): string => `docs/reference/reasons.md#${reason.toLowerCase()}`;
 
 /** One line of a part of the table: reason, what is said, what to do. */
 export type ReasonLine = readonly [reason: string, template: string, remedy: string];
