@@ -94,6 +94,11 @@ export function getAt(value: JsonValue, pointer: string): JsonValue | undefined 
   return here;
 }
 
+/** Sets an own member whatever its name; assigning would run the setter of `__proto__`. */
+function setMember(object: JsonObject, key: string, value: JsonValue): void {
+  Object.defineProperty(object, key, { value, enumerable: true, configurable: true, writable: true });
+}
+
 /**
  * A copy of `value` in which `pointer` holds `next` (undefined removes a member). Missing objects on the way are made;
  * an array index must exist or be the array's length.
@@ -117,6 +122,6 @@ export function setAt(value: JsonValue, pointer: string, next: JsonValue | undef
   if (!isObject(value)) throw new TypeError(`JSON pointer '${pointer}' leads through a primitive`);
   const copy: JsonObject = { ...value };
   if (rest.length === 0 && next === undefined) delete copy[head];
-  else copy[head] = setAt(copy[head] ?? {}, tail, next);
+  else setMember(copy, head, setAt((Object.hasOwn(copy, head) ? copy[head] : undefined) ?? {}, tail, next));
   return copy;
 }

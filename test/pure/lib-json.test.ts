@@ -75,6 +75,15 @@ test('property: a set value is found at its pointer, and the original is untouch
   );
 });
 
+test('names that every object inherits are members like any other', () => {
+  for (const name of ['valueOf', '__proto__', 'constructor', 'toString']) {
+    const after = setAt({ keep: 1 }, `/${name}/x`, 'y');
+    assert.is(getAt(after, `/${name}/x`), 'y');
+    assert.is(getAt({}, `/${name}`), undefined);
+    assert.is(Object.getPrototypeOf(after), Object.prototype);
+  }
+});
+
 test('setAt refuses to lead through a primitive or past an array', () => {
   assert.throws(() => setAt({ a: 1 }, '/a/b', 2), TypeError);
   assert.throws(() => setAt({ a: [] }, '/a/1', 2), TypeError);

@@ -21,7 +21,10 @@ const areas: readonly Area[] = [
   { folder: 'probes', may: ['constructs/lib', 'constructs/api'] },
   { folder: 'images', may: ['constructs/lib', 'constructs/api'] },
   { folder: 'bin', may: product },
-  { folder: 'bin/quickstart', may: ['bin', ...product, 'test/tools', 'test/apiserver', 'test/cluster'] },
+  {
+    folder: 'bin/quickstart',
+    may: ['bin', ...product, 'test/tools', 'test/apiserver', 'test/cluster', 'test/charts', 'test/standins'],
+  },
   { folder: 'test', may: product },
 ];
 
