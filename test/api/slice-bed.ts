@@ -1,0 +1,249 @@
+import { randomBytes } from 'node:crypto';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { annotations, labels, trustSecret } from '../../constructs/api/constants.ts';
+import { chunkPayload } from '../../constructs/api/payload-chunks.ts';
+import type { ReleaseSpecInput } from '../../constructs/api/release.ts';
+import { systemClock } from '../../constructs/lib/clock.ts';
+import type { JsonObject } from '../../constructs/lib/json.ts';
+import { parseYaml } from '../../constructs/lib/yaml.ts';
+import type { Transport } from '../../executor/kube/transport.ts';
+import { type ExecutorOptions, runExecutor } from '../../executor/run.ts';
+import { freshNamespace } from '../apiserver/namespace.ts';
+import { type SharedServer, sharedApiServer } from '../apiserver/shared.ts';
+import { FaultPlan, type RequestRecord } from '../faults/plan.ts';
+import { faultTransport } from '../faults/transport.ts';
+import { staticCredentials, until } from './kubeBed.ts';
+import { type BuiltPayload, type SliceNames, testKey } from './slice-payload.ts';
+
+/** One Release in a namespace of its own on the shared API server, and executors that work on it. */
+export interface SliceBed {
+  readonly server: SharedServer;
+  /** Where Releases and payloads are. */
+  readonly system: string;
+  readonly names: SliceNames;
+  /** Puts a payload into the inbox, as a courier would. */
+  deliver(built: BuiltPayload): Promise<void>;
+  /** Applies the Release. */
+  release(built: { readonly digest: string }, spec?: Partial<ReleaseSpecInput>): Promise<void>;
+  annotate(key: string, value: string | null): Promise<void>;
+  status(): Promise<StatusView>;
+  /** Waits until the status says so; the time-out tells what it said. */
+  untilStatus(what: string, probe: (status: StatusView) => boolean, limitMs?: number): Promise<StatusView>;
+  /** Makes Deployment and DaemonSet ready, as controllers and kubelets would. */
+  makeReady(): Promise<void>;
+  executor(options?: Partial<ExecutorOptions> & { readonly wrap?: (inner: Transport) => Transport }): RunningExecutor;
+  ledger(): Promise<Record<string, JsonObject>>;
+  get(path: string): Promise<JsonObject | undefined>;
+  close(): Promise<void>;
+}
+
+export interface RunningExecutor {
+  readonly plan: FaultPlan;
+  readonly ended: Promise<void>;
+  stop(): Promise<void>;
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: tests read a status loosely
+type Loose = any;
+
+export interface StatusView {
+  readonly raw: Loose;
+  readonly generation: number;
+  condition(type: string): { status: string; reason: string; message: string } | undefined;
+}
+
+export const shortLease = { durationMs: 1_500, renewEveryMs: 400, marginMs: 300, retryMs: 50, requestMs: 1_000 };
+
+let installed: Promise<void> | undefined;
+
+/** The CRDs as they are generated. */
+export async function installDefinitions(server: SharedServer): Promise<void> {
+  const folder = new URL('../../constructs/api/generated/crds', import.meta.url).pathname;
+  for (const file of readdirSync(folder).filter((name) => name.endsWith('.yaml'))) {
+    for (const { value } of parseYaml(readFileSync(join(folder, file), 'utf8'), file).documents) {
+      const name = String(((value as JsonObject).metadata as JsonObject).name);
+      const path = `/apis/apiextensions.k8s.io/v1/customresourcedefinitions/${name}`;
+      await server.admin.expect('PATCH', path, {
+        body: value,
+        type: 'application/apply-patch+yaml',
+        query: { fieldManager: 'test' },
+      });
+      await until(`${name} to be established`, async () => {
+        const { body } = await server.admin.expect('GET', path);
+        return body.status?.conditions?.some((c: Loose) => c.type === 'Established' && c.status === 'True') === true;
+      });
+    }
+  }
+}
+
+const view = (release: Loose): StatusView => ({
+  raw: release.status ?? {},
+  generation: release.metadata.generation,
+  condition: (type) => release.status?.conditions?.find((c: Loose) => c.type === type),
+});
+
+/** True when the status is about the present spec and a condition has this value. */
+export const is = (status: StatusView, type: string, value: string): boolean =>
+  status.raw.observedGeneration === status.generation && status.condition(type)?.status === value;
+
+export async function sliceBed(): Promise<SliceBed> {
+  const server = await sharedApiServer();
+  installed ??= installDefinitions(server);
+  await installed;
+  const { admin } = server;
+  const system = await freshNamespace(admin, 'system');
+  const id = randomBytes(3).toString('hex');
+  const names: SliceNames = { release: `manifests-${id}`, namespace: `demo-${id}`, group: `${id}.example.com` };
+  const releasePath = `/apis/keelson.dev/v1alpha1/namespaces/${system}/releases/${names.release}`;
+  const running = new Set<RunningExecutor>();
+  await admin.expect('POST', `/api/v1/namespaces/${system}/secrets`, {
+    body: { apiVersion: 'v1', kind: 'Secret', metadata: { name: trustSecret }, stringData: { key: testKey.publicKey } },
+  });
+
+  const apply = (path: string, body: unknown): Promise<unknown> =>
+    admin.expect('PATCH', path, {
+      body,
+      type: 'application/apply-patch+yaml',
+      query: { fieldManager: 'keelson-deliver' },
+    });
+
+  const readStatus = async (): Promise<StatusView> => view((await admin.expect('GET', releasePath)).body);
+
+  const bed: SliceBed = {
+    server,
+    system,
+    names,
+    async deliver(built) {
+      for (const chunk of chunkPayload(
+        'payload',
+        { release: names.release, digest: built.digest, namespace: system },
+        built.archive,
+      ))
+        await apply(`/api/v1/namespaces/${system}/configmaps/${chunk.metadata.name}`, chunk);
+    },
+    async release(built, spec = {}) {
+      await apply(releasePath, {
+        apiVersion: 'keelson.dev/v1alpha1',
+        kind: 'Release',
+        metadata: { name: names.release, namespace: system },
+        spec: { payload: { digest: built.digest }, source: { configMaps: {} }, ...spec },
+      });
+    },
+    async annotate(key, value) {
+      await admin.expect('PATCH', releasePath, {
+        body: { metadata: { annotations: { [key]: value } } },
+        type: 'application/merge-patch+json',
+      });
+    },
+    status: readStatus,
+    async untilStatus(what, probe, limitMs = 20_000) {
+      let last: StatusView | undefined;
+      try {
+        await until(
+          what,
+          async () => {
+            last = await readStatus();
+            return probe(last);
+          },
+          limitMs,
+        );
+      } catch (error) {
+        throw new Error(`${(error as Error).message}; status was ${JSON.stringify(last?.raw, undefined, 1)}`);
+      }
+      return last as StatusView;
+    },
+    makeReady: () => makeReady(server, names.namespace),
+    executor(options = {}) {
+      const { wrap, ...rest } = options;
+      const stop = new AbortController();
+      const plan = new FaultPlan();
+      const ended = runExecutor(
+        {
+          credentials: staticCredentials(server),
+          clock: systemClock,
+          random: Math.random,
+          uniqueId: () => randomBytes(6).toString('hex'),
+          identity: 'test',
+          namespace: system,
+          lease: shortLease,
+          engine: { gatePollMs: 100, goneMs: 3_000 },
+          worker: { reconcileMs: 60_000, backoff: { initialMs: 100, factor: 2, maxMs: 1_000, jitter: 0.1 } },
+          timings: { statusQuietMs: 500, statusRetryMs: 100, lastWordsMs: 1_000 },
+          wrapTransport: (inner) => faultTransport(wrap?.(inner) ?? inner, plan),
+          ...rest,
+        },
+        stop.signal,
+      );
+      const executor: RunningExecutor = {
+        plan,
+        ended,
+        async stop() {
+          running.delete(executor);
+          stop.abort();
+          await ended;
+        },
+      };
+      running.add(executor);
+      return executor;
+    },
+    async ledger() {
+      const { body } = await admin.expect('GET', `/api/v1/namespaces/${system}/configmaps`, {
+        query: { labelSelector: `${labels.holds}=ledger,${labels.release}=${names.release}` },
+      });
+      const entries = body.items.flatMap((item: Loose) => JSON.parse(item.data['entries.json']));
+      return Object.fromEntries(entries.map((entry: Loose) => [entry.id, entry]));
+    },
+    async get(path) {
+      const reply = await admin.request('GET', path);
+      return reply.status === 200 ? reply.body : undefined;
+    },
+    async close() {
+      for (const executor of running) await executor.stop().catch(() => undefined);
+      await admin.close();
+    },
+  };
+  return bed;
+}
+
+async function makeReady(server: SharedServer, namespace: string): Promise<void> {
+  const { admin } = server;
+  const patch = async (plural: string, name: string, status: (object: Loose) => JsonObject): Promise<void> => {
+    const path = `/apis/apps/v1/namespaces/${namespace}/${plural}/${name}`;
+    await until(`${plural}/${name} to exist`, async () => (await admin.request('GET', path)).status === 200);
+    const { body } = await admin.expect('GET', path);
+    await admin.expect('PATCH', `${path}/status`, {
+      body: { status: { observedGeneration: body.metadata.generation, ...status(body) } },
+      type: 'application/merge-patch+json',
+      query: { fieldManager: 'kube-controller-manager' },
+    });
+  };
+  await patch('deployments', 'server', ({ spec }) => ({
+    replicas: spec.replicas,
+    updatedReplicas: spec.replicas,
+    readyReplicas: spec.replicas,
+    availableReplicas: spec.replicas,
+  }));
+  await patch('daemonsets', 'agent', () => ({
+    currentNumberScheduled: 1,
+    desiredNumberScheduled: 1,
+    updatedNumberScheduled: 1,
+    numberReady: 1,
+    numberAvailable: 1,
+    numberMisscheduled: 0,
+  }));
+}
+
+const own = new Set(['leases', 'events']);
+
+/** Requests that change objects of the payload: everything of ours (ledger, copies, plans, statuses, Leases, Events) apart. */
+export function payloadMutations(plan: FaultPlan, system: string): RequestRecord[] {
+  return plan
+    .mutations()
+    .filter(
+      ({ resource, namespace, subresource }) => !own.has(resource) && namespace !== system && subresource !== 'status',
+    );
+}
+
+export const holdAnnotation = annotations.hold;
+export const pinAnnotation = annotations.pin;
