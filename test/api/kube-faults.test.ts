@@ -8,6 +8,7 @@ import {
   type ReflectorTimings,
 } from '../../executor/kube/reflector.ts';
 import { refOf } from '../../executor/kube/types.ts';
+import type { Selection } from '../../executor/kube/verbs/list.ts';
 import { freshNamespace } from '../apiserver/namespace.ts';
 import { startApiServer } from '../apiserver/server.ts';
 import { type SharedServer, sharedApiServer } from '../apiserver/shared.ts';
@@ -52,14 +53,19 @@ const quick: Partial<ReflectorTimings> = {
   shortestWatchMs: 50,
 };
 
-async function follow(through: Edge, namespace: string, timings: Partial<ReflectorTimings> = {}): Promise<Follower> {
+async function follow(
+  through: Edge,
+  namespace: string,
+  timings: Partial<ReflectorTimings> = {},
+  narrowed: Partial<Selection> = {},
+): Promise<Follower> {
   const seen: string[] = [];
   const problems: ReflectorProblem[] = [];
   const tell = (event: ReflectorEvent): string =>
     event.type === 'synced' ? 'synced' : `${event.type} ${event.object.metadata.name}`;
   const reflector = new Reflector({
     client: through.client,
-    selection: { apiVersion: 'v1', kind: 'ConfigMap', namespace },
+    selection: { apiVersion: 'v1', kind: 'ConfigMap', namespace, ...narrowed },
     clock: systemClock,
     random: Math.random,
     handler: (event) => seen.push(tell(event)),
@@ -168,6 +174,27 @@ test('a stream that drips byte by byte is understood', async () => {
   assert.equal(follower.problems, []);
   assert.is(follower.reflector.health().lists, 1);
   await follower.stop();
+});
+
+test('one object, or those of a label, can be followed alone; leaving the selection reads as deleted', async () => {
+  const namespace = await freshNamespace(server.admin, 'narrow');
+  const single = await follow(direct, namespace, {}, { name: 'b' });
+  const labelled = await follow(direct, namespace, {}, { labelSelector: 'team=x' });
+  const marked = (team: string): ReturnType<typeof put> => {
+    const map = configMap(namespace, 'b', {});
+    map.metadata.labels = { team };
+    return direct.client.apply(map, { fieldManager });
+  };
+  await put(namespace, 'a');
+  await marked('x');
+  await has(single, 'added b');
+  await has(labelled, 'added b');
+  await marked('y');
+  await has(labelled, 'deleted b');
+  await has(single, 'modified b');
+  assert.equal([...single.reflector.objects.keys(), ...labelled.reflector.objects.keys()], [`${namespace}/b`]);
+  await single.stop();
+  await labelled.stop();
 });
 
 test('a watch that hangs, before its answer or after, is given up by our own limit', async () => {
