@@ -1,0 +1,53 @@
+import { fileURLToPath } from 'node:url';
+import type { BuiltImage } from '../../images/build.ts';
+import { buildKeelsonImage } from '../../images/keelson.ts';
+import { type LayerEntry, treeEntries } from '../../images/layer.ts';
+import { buildOvnImage } from '../../images/ovn.ts';
+import { pushImage } from '../../images/push.ts';
+import { packageChart } from '../../test/charts/build.ts';
+import { pushArtifact, pushBlob } from '../../test/standins/push.ts';
+
+const entry = fileURLToPath(new URL('../keelson.ts', import.meta.url));
+const scripts = fileURLToPath(new URL('../../test/charts/runtime/', import.meta.url));
+
+/** Debian packages with the daemons of OVN and Open vSwitch. */
+const ovnPackages = ['ovn-central', 'ovn-host', 'openvswitch-switch'];
+const ovnPrograms = ['ovsdb-server', 'ovsdb-tool', 'ovs-vswitchd', 'ovn-northd', 'ovn-controller', 'ovn-nbctl', 'curl'];
+
+export interface LocalImages {
+  readonly keelson: BuiltImage;
+  readonly ovn: BuiltImage;
+}
+
+/** Builds both images of the local cluster into the cache. */
+export async function buildImages(cache: string): Promise<LocalImages> {
+  const runtime: LayerEntry[] = await treeEntries(scripts, 'kube-ovn');
+  const [keelson, ovn] = await Promise.all([
+    buildKeelsonImage({ entry, cache }),
+    buildOvnImage({ packages: ovnPackages, programs: ovnPrograms, scripts: runtime, cache }),
+  ]);
+  return { keelson, ovn };
+}
+
+/** Tags under which the chart asks for its images; they are what the lock turns into digests. */
+const chartVersion = 'v1.16.13';
+
+/** Puts images and chart into the local registry. Answers the chart's digest. */
+export async function fillRegistry(registry: string, images: LocalImages): Promise<string> {
+  await pushImage(images.keelson, { registry, repository: 'keelson/keelson', tag: 'local' });
+  await pushImage(images.ovn, { registry, repository: 'kubeovn/kube-ovn', tag: chartVersion });
+  await pushImage(images.ovn, { registry, repository: 'kubeovn/vpc-nat-gateway', tag: chartVersion });
+  const chart = await packageChart('new');
+  const digest = await pushBlob(registry, 'charts/kube-ovn', chart.bytes);
+  await pushArtifact(registry, 'charts/kube-ovn', chartVersion, {
+    config: { name: chart.name, version: chart.version },
+    layers: [
+      {
+        mediaType: 'application/vnd.cncf.helm.chart.content.v1.tar+gzip',
+        digest,
+        size: chart.bytes.length,
+      },
+    ],
+  });
+  return digest;
+}

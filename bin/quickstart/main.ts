@@ -1,0 +1,163 @@
+/**
+ * `npm run quickstart`: the main job on a local cluster. Every step that a user would take is the user's own command, run
+ * as a program; the rest (cluster, images, repositories) is what a user already has.
+ */
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { systemClock } from '../../constructs/lib/clock.ts';
+import { formatProblems, ProblemError } from '../../constructs/lib/problems.ts';
+import { waitFor } from '../../constructs/lib/wait.ts';
+import { destroyCluster } from '../../test/cluster/destroy.ts';
+import { imageCache } from '../../test/cluster/programs.ts';
+import { startCluster } from '../../test/cluster/start.ts';
+import { clusterLock, clustersDirectory, listStates } from '../../test/cluster/state.ts';
+import type { Cluster } from '../../test/cluster/types.ts';
+import { withLock } from '../../test/tools/lock.ts';
+import { ensureTool } from '../../test/tools/tools.ts';
+import { buildImages, fillRegistry } from './images.ts';
+import { type Place, quickstartName, quickstartPlace } from './place.ts';
+import { writePrograms } from './programs.ts';
+import { copySpecs } from './project.ts';
+import { commitSpecs, makeRepositories } from './repositories.ts';
+import { runProgram } from './run.ts';
+import { type Say, speak } from './say.ts';
+import { closingWords } from './words.ts';
+
+const root = clustersDirectory(process.env);
+const readyLimitMs = 15 * 60_000;
+
+async function down(place: Place, say: Say): Promise<void> {
+  await say.step('Removing the cluster and everything the quickstart made', async () => {
+    for (const { name, directory } of listStates(root).filter((state) => state.name === quickstartName)) {
+      await withLock(clusterLock(directory), {}, () => destroyCluster(directory, systemClock));
+      say.note(`cluster ${name} is down`);
+    }
+    await rm(place.root, { recursive: true, force: true });
+    say.note(`removed ${place.root}`);
+  });
+}
+
+async function ground(say: Say, signal: AbortSignal) {
+  const cache = imageCache(process.env);
+  const onProgress = (line: string): void => say.note(line);
+  const cluster = await say.step('Starting a cluster of three nodes, without any network for pods', () =>
+    startCluster({ name: quickstartName, cni: 'none', directory: root, keep: true, onProgress, signal }),
+  );
+  const images = await say.step("Building Keelson's image and the OVN runtime image, without an engine", () =>
+    buildImages(cache),
+  );
+  const chartDigest = await say.step('Filling the local registry with images and the chart', () =>
+    fillRegistry(cluster.registry.hostRef, images),
+  );
+  const helm = await say.step('Making sure of Helm', () => ensureTool('helm', { onProgress, signal }));
+  return { cluster, chartDigest, helm };
+}
+
+/** One line of the workloads' state for people, and whether the wait is over. */
+async function look(cluster: Cluster): Promise<{ done: boolean; text: string }> {
+  const path = '{range .status.conditions[*]}{.type}={.status}:{.message}{"\\n"}{end}';
+  const network = await cluster.kubectl(['-n', 'kube-system', 'get', 'koi', 'local', '-o', `jsonpath=${path}`]);
+  const demo = await cluster.kubectl([
+    '-n',
+    'keelson-system',
+    'get',
+    'release',
+    'manifests-demo',
+    '-o',
+    `jsonpath=${path}`,
+  ]);
+  const line = (text: string, type: string): string =>
+    text.split('\n').find((each) => each.startsWith(`${type}=`)) ?? `${type}=?`;
+  const [workloads, ready] = [line(network, 'WorkloadsReady'), line(demo, 'Ready')];
+  return {
+    done: workloads.startsWith('WorkloadsReady=True') && ready.startsWith('Ready=True'),
+    text: `network ${workloads}; demo ${ready}`,
+  };
+}
+
+async function untilReady(cluster: Cluster, say: Say, signal: AbortSignal): Promise<void> {
+  let told = '';
+  await waitFor({
+    what: 'the workloads of the network and the demo',
+    limitMs: readyLimitMs,
+    intervalMs: 3_000,
+    clock: systemClock,
+    signal,
+    async probe(saw) {
+      const { done, text } = await look(cluster);
+      saw(text);
+      if (text !== told) say.note(text.slice(0, 300));
+      told = text;
+      return done ? true : undefined;
+    },
+  });
+}
+
+async function up(place: Place, say: Say, signal: AbortSignal): Promise<void> {
+  const { cluster, chartDigest, helm } = await ground(say, signal);
+  const env = await say.step('Writing the specs into a Git repository', async () => {
+    const apiServer = new URL(cluster.apiServer).host;
+    await makeRepositories(place);
+    const files = await copySpecs(place.specs, { registry: cluster.registry.hostRef, apiServer, chartDigest });
+    for (const file of files) say.note(file);
+    await commitSpecs(place, 'Add the local cluster');
+    return writePrograms(place, { kubectl: cluster.kubectlPath, helm, kubeconfig: cluster.kubeconfig });
+  });
+  const keelson = (title: string, ...args: string[]): Promise<void> =>
+    say.step(`${title}: keelson ${args.join(' ')}`, () =>
+      runProgram([join(place.programs, 'keelson'), ...args], {
+        cwd: place.specs,
+        env: { ...process.env, ...env },
+        signal,
+        onLine: (line) => say.note(line),
+      }),
+    );
+  await keelson('Making a signing key', 'keys', 'init', '--out', join(place.keys, 'signing.key'));
+  await keelson('Taking the facts about the nodes', 'inventory');
+  await keelson('Resolving chart and images to digests', 'lock');
+  await commitSpecs(place, 'Add inventory and lock');
+  await keelson('Rendering, signing and committing', 'publish');
+  await cluster.kubectl(['create', 'namespace', 'keelson-system']);
+  await cluster.kubectl(['label', 'namespace', 'keelson-system', 'keelson.dev/test-cluster=true']);
+  await keelson('Bringing the executor into the cluster', 'bootstrap', '--trust', join(place.keys, 'signing.key.pub'));
+  await keelson('Delivering what was published', 'deliver');
+  await say.step('Waiting for the workloads', () => untilReady(cluster, say, signal));
+}
+
+async function main(): Promise<void> {
+  const { values } = parseArgs({ options: { down: { type: 'boolean', default: false } } });
+  const place = quickstartPlace(process.env);
+  const began = performance.now();
+  const say = speak(
+    (line) => process.stderr.write(`${line}\n`),
+    () => performance.now(),
+  );
+  const abort = new AbortController();
+  for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
+    process.once(name, () => abort.abort(new Error(`stopped by ${name}`)));
+  const seconds = (): string => `${Math.round((performance.now() - began) / 1000)} s`;
+  if (values.down) {
+    await down(place, say);
+    process.stderr.write(`down in ${seconds()}\n`);
+    return;
+  }
+  await up(place, say, abort.signal);
+  process.stdout.write(closingWords(place));
+  process.stderr.write(`up in ${seconds()}\n`);
+}
+
+try {
+  await main();
+} catch (error) {
+  const text =
+    error instanceof ProblemError
+      ? formatProblems(error.problems)
+      : error instanceof Error
+        ? error.message
+        : String(error);
+  process.stderr.write(
+    `quickstart: ${text}\nquickstart: what was started stays for a look; npm run quickstart -- --down removes it\n`,
+  );
+  process.exitCode = 1;
+}

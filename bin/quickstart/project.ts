@@ -1,0 +1,37 @@
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
+import { dirname, join, relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const template = fileURLToPath(new URL('../../clusters/local/', import.meta.url));
+
+/** What only this machine knows about the local cluster. */
+export interface LocalFacts {
+  /** `127.0.0.1:<port>` */
+  readonly registry: string;
+  /** `<address>:<port>` of the API server, without a name that needs DNS. */
+  readonly apiServer: string;
+  /** Digest of the packaged chart. */
+  readonly chartDigest: string;
+}
+
+/** Stand-ins in clusters/local, and what takes their place. */
+export function fillIn(text: string, facts: LocalFacts): string {
+  return text
+    .replaceAll('127.0.0.1:5000', facts.registry)
+    .replaceAll('192.0.2.1:6443', facts.apiServer)
+    .replaceAll(`sha256:${'0'.repeat(64)}`, facts.chartDigest);
+}
+
+/** Copies clusters/local into a specs repository's work tree, filled in. Answers the files written, relative to it. */
+export async function copySpecs(target: string, facts: LocalFacts): Promise<string[]> {
+  const entries = await readdir(template, { recursive: true, withFileTypes: true });
+  const written: string[] = [];
+  for (const entry of entries.filter((candidate) => candidate.isFile())) {
+    const source = join(entry.parentPath, entry.name);
+    const path = join('clusters', 'local', relative(template, source));
+    await mkdir(dirname(join(target, path)), { recursive: true });
+    await writeFile(join(target, path), fillIn(await readFile(source, 'utf8'), facts));
+    written.push(path);
+  }
+  return written.sort();
+}

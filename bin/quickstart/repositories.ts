@@ -1,0 +1,36 @@
+import { mkdir } from 'node:fs/promises';
+import { simpleGit } from 'simple-git';
+import type { Place } from './place.ts';
+
+/** Git as the quickstart uses it: an identity of its own, and an error for every exit code but 0. */
+function git(directory: string) {
+  return simpleGit({
+    baseDir: directory,
+    config: [
+      'user.name=Keelson quickstart',
+      'user.email=quickstart@keelson.invalid',
+      'commit.gpgsign=false',
+      'init.defaultBranch=main',
+    ],
+    errors: (error, result) => {
+      if (error !== undefined) return error;
+      if (result.exitCode === 0) return undefined;
+      return Buffer.from(`git ended with ${result.exitCode}: ${Buffer.concat(result.stdErr).toString()}`);
+    },
+  });
+}
+
+/** Makes both repositories: the specs with a work tree, the rendered one bare. */
+export async function makeRepositories(place: Place): Promise<void> {
+  await mkdir(place.specs, { recursive: true });
+  await mkdir(place.rendered, { recursive: true });
+  await git(place.specs).init();
+  await git(place.rendered).init(true);
+}
+
+/** Commits everything in the specs' work tree. */
+export async function commitSpecs(place: Place, message: string): Promise<void> {
+  const specs = git(place.specs);
+  await specs.add('.');
+  await specs.commit(message);
+}

@@ -1,0 +1,34 @@
+import picocolors from 'picocolors';
+import type { Place } from './place.ts';
+
+/** What is where, and what to try next. */
+export function closingWords(place: Place): string {
+  const { bold, cyan } = picocolors;
+  const command = (text: string): string => cyan(text);
+  return `
+${bold('What is where')}
+  specs, in Git        ${place.specs}/clusters/local
+  rendered, in Git     ${place.rendered}
+  signing key          ${place.keys}/signing.key (its public half is in Secret keelson-trust)
+  programs             ${place.programs} (keelson, kubectl, helm, set up for this cluster)
+
+  ${command(`export PATH=${place.programs}:$PATH; cd ${place.specs}`)}
+
+${bold('Four things to try')}
+  1. Change a plain manifest and watch it travel.
+     ${command("sed -i 's/hello from Git/hello again/' clusters/local/manifests/demo/10-base/greeting.yaml && git commit -qam greet")}
+     ${command('keelson plan && keelson publish && keelson deliver --follow')}
+  2. Change what an installed network fixes, and read why it is blocked.
+     ${command("sed -i 's/networkStack: ipv4/networkStack: dual_stack/' clusters/local/network.yaml && git commit -qam stack")}
+     ${command('keelson publish && keelson deliver --follow; kubectl -n kube-system get koi local -o wide')}
+     ${command('git revert --no-edit HEAD && keelson publish && keelson deliver')}
+  3. Hold a release: nothing of it is written until the annotation goes.
+     ${command('kubectl -n keelson-system annotate release manifests-demo keelson.dev/hold=looking && keelson status')}
+     ${command('kubectl -n keelson-system annotate release manifests-demo keelson.dev/hold-')}
+  4. Watch everything tell its story.
+     ${command('keelson status -w')}
+
+The network's Release stays Ready=Unknown: gates that need probes were passed without looking, on this test cluster only.
+Remove all of it with ${command('npm run quickstart -- --down')}.
+`;
+}
