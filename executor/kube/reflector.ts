@@ -2,51 +2,21 @@
  * Keeps a copy of a selection of objects by list and watch. The watch is a hint that saves time; the copy is made whole
  * again by a list after every doubt, and now and then without one.
  */
-import { type BackoffPolicy, backoff } from '../../constructs/lib/backoff.ts';
+import { backoff } from '../../constructs/lib/backoff.ts';
 import type { Clock, Random } from '../../constructs/lib/clock.ts';
 import type { KubeClient } from './client.ts';
 import type { Rejection } from './outcome.ts';
+import { defaultReflectorTimings, type ReflectorTimings } from './reflector-timings.ts';
 import { ObjectStore, type StoreChange } from './store.ts';
 import { TransportError } from './transport.ts';
 import type { KubeObject } from './types.ts';
 import { describeSelection, type Selection } from './verbs/list.ts';
 import { decodeEvent, linesOf, type WatchEvent } from './watchstream.ts';
 
+export type { ReflectorTimings } from './reflector-timings.ts';
+
 /** What a handler is told. `synced` comes once, after the first whole list. */
 export type ReflectorEvent = StoreChange | { readonly type: 'synced' };
-
-export interface ReflectorTimings {
-  /** Bounds between which the server is asked to keep a watch, in seconds. */
-  readonly watchSeconds: readonly [number, number];
-  /** How much longer than that we wait for its end. */
-  readonly graceMs: number;
-  /** A watch on which nothing arrives for so long (bookmarks come every minute) is opened anew. */
-  readonly idleMs: number;
-  /** A whole list at least this often, and by how large a share it varies. */
-  readonly relistMs: number;
-  readonly relistJitter: number;
-  readonly listTimeoutMs: number;
-  readonly backoff: BackoffPolicy;
-  /** Failures in a row after which the place in the watch is given up for a new list. */
-  readonly failuresBeforeRelist: number;
-  /** A watch that ends without an event within this time counts as a failure, else a broken server is asked in a tight loop. */
-  readonly shortestWatchMs: number;
-  /** A watch that was open for so long ends a row of failures, however it ends. */
-  readonly stableWatchMs: number;
-}
-
-const defaultTimings: ReflectorTimings = {
-  watchSeconds: [300, 600],
-  graceMs: 30_000,
-  idleMs: 180_000,
-  relistMs: 600_000,
-  relistJitter: 0.1,
-  listTimeoutMs: 60_000,
-  backoff: { initialMs: 800, factor: 2, maxMs: 30_000, jitter: 0.2 },
-  failuresBeforeRelist: 3,
-  shortestWatchMs: 1_000,
-  stableWatchMs: 10_000,
-};
 
 /** Something that went wrong and is being mended; for logs and metrics. */
 export interface ReflectorProblem {
@@ -110,7 +80,7 @@ export class Reflector {
 
   constructor(options: ReflectorOptions) {
     this.#options = options;
-    this.#timings = { ...defaultTimings, ...options.timings };
+    this.#timings = { ...defaultReflectorTimings, ...options.timings };
   }
 
   /** Objects by `<namespace>/<name>`, as last seen. */

@@ -23,7 +23,7 @@ export interface LeadershipOptions extends Omit<LeaseOptions, 'holder'> {
 }
 
 /** A holder's name that no one had before. */
-export function holderName(identity: string, uniqueId: () => string): string {
+function holderName(identity: string, uniqueId: () => string): string {
   return `${identity}_${uniqueId()}`;
 }
 

@@ -1,12 +1,8 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { systemClock } from '../../constructs/lib/clock.ts';
-import {
-  Reflector,
-  type ReflectorEvent,
-  type ReflectorProblem,
-  type ReflectorTimings,
-} from '../../executor/kube/reflector.ts';
+import { Reflector, type ReflectorEvent, type ReflectorProblem } from '../../executor/kube/reflector.ts';
+import type { ReflectorTimings } from '../../executor/kube/reflector-timings.ts';
 import { refOf } from '../../executor/kube/types.ts';
 import type { Selection } from '../../executor/kube/verbs/list.ts';
 import { freshNamespace } from '../apiserver/namespace.ts';

@@ -2,12 +2,8 @@ import fc from 'fast-check';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { createClient } from '../../executor/kube/client.ts';
-import {
-  Reflector,
-  type ReflectorEvent,
-  type ReflectorProblem,
-  type ReflectorTimings,
-} from '../../executor/kube/reflector.ts';
+import { Reflector, type ReflectorEvent, type ReflectorProblem } from '../../executor/kube/reflector.ts';
+import type { ReflectorTimings } from '../../executor/kube/reflector-timings.ts';
 import type { TransportRequest } from '../../executor/kube/transport.ts';
 import type { KubeObject } from '../../executor/kube/types.ts';
 import { decodeEvent, linesOf } from '../../executor/kube/watchstream.ts';
