@@ -1,4 +1,4 @@
-import { mkdir, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Digest, sha256Digest } from '../constructs/lib/digest.ts';
 import { canonicalJson, type JsonObject } from '../constructs/lib/json.ts';
@@ -83,11 +83,12 @@ export async function buildImage(input: ImageInput): Promise<BuiltImage> {
     manifests: [{ ...descriptor(manifest), platform }],
   };
   const index = await writeJson(blobs, mediaTypes.index, indexContent);
-  await writeFile(join(input.layout, 'oci-layout'), canonicalJson({ imageLayoutVersion: '1.0.0' }));
-  await writeFile(
+  await writeWhole(join(input.layout, 'oci-layout'), canonicalJson({ imageLayoutVersion: '1.0.0' }));
+  await writeWhole(
     join(input.layout, 'index.json'),
     canonicalJson({ schemaVersion: 2, mediaType: mediaTypes.index, manifests: [descriptor(index)] }),
   );
+  await removeStale(blobs, [index, manifest, config, ...layers]);
   return { layout: input.layout, digest: index.digest, index, manifest, blobs: [config, ...layers] };
 }
 
@@ -109,6 +110,26 @@ function configJson(config: ImageConfig): JsonObject {
 async function writeJson(blobs: string, mediaType: string, value: JsonObject): Promise<ImagePart> {
   const bytes = Buffer.from(canonicalJson(value));
   const digest = sha256Digest(bytes);
-  await writeFile(join(blobs, digest.slice('sha256:'.length)), bytes);
+  await writeWhole(join(blobs, digest.slice('sha256:'.length)), bytes);
   return { digest, size: bytes.length, mediaType };
+}
+
+/** Writes a file that others may be reading: they see the old one or the new one, whole. */
+async function writeWhole(file: string, content: string | Uint8Array): Promise<void> {
+  const fresh = `${file}.${process.pid}.new`;
+  await writeFile(fresh, content);
+  await rename(fresh, file);
+}
+
+/** Milliseconds after which a blob that the image no longer has is removed: nobody pushes an older build any more. */
+const staleMs = 3_600_000;
+
+async function removeStale(blobs: string, parts: readonly Blob[]): Promise<void> {
+  const used = new Set(parts.map((part) => part.digest.slice('sha256:'.length)));
+  for (const name of await readdir(blobs)) {
+    const file = join(blobs, name);
+    const written = await stat(file).catch(() => undefined);
+    if (!used.has(name) && written !== undefined && Date.now() - written.mtimeMs > staleMs)
+      await rm(file, { force: true });
+  }
 }

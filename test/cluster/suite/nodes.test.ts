@@ -2,13 +2,17 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { systemClock } from '../../../constructs/lib/clock.ts';
 import { waitFor } from '../../../constructs/lib/wait.ts';
 import { nodeLayer } from '../../../images/base.ts';
 import { buildImage, hostArchitecture } from '../../../images/build.ts';
+import { buildKeelsonImage } from '../../../images/keelson.ts';
+import { buildOvnImage } from '../../../images/ovn.ts';
 import { pushImage } from '../../../images/push.ts';
+import { runtimePackages, runtimePrograms, runtimeScripts } from '../../charts/runtime.ts';
 import { imageCache } from '../programs.ts';
 import { mustRun } from '../run.ts';
 import { startCluster } from '../start.ts';
@@ -195,6 +199,82 @@ test('the registry keeps its images over a restart, the API server its objects',
   }
   await cluster.startApiServer();
   assert.match(await cluster.kubectl(['get', 'daemonset', 'web', '-o', 'name']), /web/);
+});
+
+test('a program packed as Keelson is runs as /keelson without rights', async () => {
+  const entry = fileURLToPath(new URL('./program.ts', import.meta.url));
+  const cache = join(directory, 'image');
+  const built = await buildKeelsonImage({ entry, cache });
+  assert.is((await buildKeelsonImage({ entry, cache })).digest, built.digest);
+  const packed = await pushImage(built, { registry: cluster.registry.hostRef, repository: 'test/program' });
+  await apply(cluster, {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name: 'program', namespace: 'default' },
+    spec: {
+      hostNetwork: true,
+      terminationGracePeriodSeconds: 1,
+      containers: [
+        {
+          ...{ name: 'program', image: packed, args: ['executor', '--role=sync'] },
+          securityContext: { runAsNonRoot: true, readOnlyRootFilesystem: true, allowPrivilegeEscalation: false },
+        },
+      ],
+    },
+  });
+  const log = await answered('the program to start', () => cluster.kubectl(['logs', 'program']));
+  assert.equal(JSON.parse(log), {
+    level: 30,
+    user: 65532,
+    arguments: ['executor', '--role=sync'],
+    node: process.version,
+    msg: 'started',
+  });
+});
+
+test('the OVN runtime image carries daemons that run on every node, each with files of its own', async () => {
+  const built = await buildOvnImage({
+    packages: [...runtimePackages],
+    programs: [...runtimePrograms],
+    scripts: await runtimeScripts(),
+    cache: imageCache(process.env),
+  });
+  const ovn = await pushImage(built, { registry: cluster.registry.hostRef, repository: 'test/ovn' });
+  const script = `set -e
+ovsdb-tool create /etc/openvswitch/conf.db /usr/share/openvswitch/vswitch.ovsschema
+ovsdb-server --detach --pidfile --remote=punix:/run/openvswitch/db.sock /etc/openvswitch/conf.db
+ovs-vsctl --no-wait init
+ovs-vswitchd --detach --pidfile
+ovs-vsctl --timeout=20 add-br br-node -- set bridge br-node datapath_type=netdev
+ovn-northd --version | head -1
+ovs-vsctl get bridge br-node datapath_id
+exec sleep infinity`;
+  const hostPath = (path: string) => ({ hostPath: { path, type: 'DirectoryOrCreate' } });
+  const container = {
+    ...{ name: 'ovs', image: ovn, command: ['bash', '-c', script], securityContext: { privileged: true } },
+    readinessProbe: {
+      exec: { command: ['ovs-vsctl', '--timeout=2', 'br-exists', 'br-node'] },
+      periodSeconds: 1,
+      timeoutSeconds: 3,
+    },
+    volumeMounts: [
+      { name: 'database', mountPath: '/etc/openvswitch' },
+      { name: 'run', mountPath: '/run/openvswitch' },
+    ],
+  };
+  const volumes = [
+    { name: 'database', ...hostPath('/etc/origin/openvswitch') },
+    { name: 'run', ...hostPath('/run/openvswitch') },
+  ];
+  await apply(cluster, daemonSet('ovs', { hostNetwork: true, containers: [container], volumes }));
+  await rollout(cluster, 'daemonset/ovs');
+  for (const node of cluster.nodes) {
+    assert.match((await node.exec(['ls', '/run/openvswitch'])).stdout, /db\.sock/);
+    assert.match(
+      await mustRun(['nsenter', `--net=${node.netns}`, 'ip', '-brief', 'link', 'show', 'br-node']),
+      /br-node/,
+    );
+  }
 });
 
 test.run();
