@@ -4,7 +4,7 @@ import { type Digest, sha256Digest } from '../constructs/lib/digest.ts';
 import { canonicalJson, type JsonObject } from '../constructs/lib/json.ts';
 import { type Blob, type LayerEntry, writeLayer } from './layer.ts';
 
-export const mediaTypes = {
+const mediaTypes = {
   index: 'application/vnd.oci.image.index.v1+json',
   manifest: 'application/vnd.oci.image.manifest.v1+json',
   config: 'application/vnd.oci.image.config.v1+json',

@@ -47,7 +47,6 @@ const hostFiles = [
   'alternatives',
   'ethertypes',
   'group',
-  'gshadow',
   'ld.so.cache',
   'ld.so.conf',
   'ld.so.conf.d',
@@ -56,8 +55,8 @@ const hostFiles = [
   'protocols',
   'rpc',
   'services',
-  'shadow',
-  'ssl',
+  'ssl/certs',
+  'ssl/openssl.cnf',
   'ca-certificates',
   'xattr.conf',
 ];

@@ -13,7 +13,7 @@ export interface KubectlAccess {
   readonly signal?: AbortSignal;
 }
 
-export function kubectl(access: KubectlAccess, args: readonly string[]): Promise<string> {
+function kubectl(access: KubectlAccess, args: readonly string[]): Promise<string> {
   return mustRun([access.kubectl, `--kubeconfig=${access.kubeconfig}`, ...args], { limitMs: 60_000 });
 }
 

@@ -69,7 +69,7 @@ export function namespaceMembers(pid: number): number[] {
   return wanted === undefined ? [] : allPids().filter((each) => of(each) === wanted);
 }
 
-export function sendSignal(id: ProcessId, signal: NodeJS.Signals): void {
+function sendSignal(id: ProcessId, signal: NodeJS.Signals): void {
   if (!isAlive(id)) return;
   try {
     process.kill(id.pid, signal);
