@@ -1,18 +1,13 @@
 import { fileURLToPath } from 'node:url';
 import type { BuiltImage } from '../../images/build.ts';
 import { buildKeelsonImage } from '../../images/keelson.ts';
-import { type LayerEntry, treeEntries } from '../../images/layer.ts';
 import { buildOvnImage } from '../../images/ovn.ts';
 import { pushImage } from '../../images/push.ts';
 import { packageChart } from '../../test/charts/build.ts';
+import { runtimePackages, runtimePrograms, runtimeScripts } from '../../test/charts/runtime.ts';
 import { pushArtifact, pushBlob } from '../../test/standins/push.ts';
 
 const entry = fileURLToPath(new URL('../keelson.ts', import.meta.url));
-const scripts = fileURLToPath(new URL('../../test/charts/runtime/', import.meta.url));
-
-/** Debian packages with the daemons of OVN and Open vSwitch. */
-const ovnPackages = ['ovn-central', 'ovn-host', 'openvswitch-switch'];
-const ovnPrograms = ['ovsdb-server', 'ovsdb-tool', 'ovs-vswitchd', 'ovn-northd', 'ovn-controller', 'ovn-nbctl', 'curl'];
 
 export interface LocalImages {
   readonly keelson: BuiltImage;
@@ -21,10 +16,10 @@ export interface LocalImages {
 
 /** Builds both images of the local cluster into the cache. */
 export async function buildImages(cache: string): Promise<LocalImages> {
-  const runtime: LayerEntry[] = await treeEntries(scripts, 'kube-ovn');
+  const scripts = await runtimeScripts();
   const [keelson, ovn] = await Promise.all([
     buildKeelsonImage({ entry, cache }),
-    buildOvnImage({ packages: ovnPackages, programs: ovnPrograms, scripts: runtime, cache }),
+    buildOvnImage({ packages: runtimePackages, programs: runtimePrograms, scripts, cache }),
   ]);
   return { keelson, ovn };
 }
