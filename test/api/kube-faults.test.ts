@@ -131,24 +131,26 @@ test('a watch survives 410, half a line, a cut and a broken connection, and lose
   proxy.plan.inject({ match, nth: 4, fault: { kind: 'watchError', afterEvents: 0, code: 500 } });
   proxy.plan.inject({ match, nth: 5, fault: { kind: 'status', code: 429, retryAfterSeconds: 1 } });
   const follower = await follow(edge, namespace);
-  for (const name of ['a', 'b', 'c', 'd', 'e', 'f']) {
+  const watches = (): number => proxy.plan.count({ verb: 'watch', namespace });
+  const names: string[] = [];
+  // A change may also be seen by a list, so there are as many as it takes to meet every fault.
+  while (watches() < 6 || names.length < 6) {
+    assert.ok(names.length < 60, `${watches()} watches after 60 changes`);
+    const name = `m${names.length}`;
+    names.push(name);
     await put(namespace, name);
     await has(follower, `added ${name}`);
   }
-  assert.ok(proxy.plan.count({ verb: 'watch', namespace }) >= 6, 'every fault was met');
   proxy.cutConnections();
-  const found = await direct.client.get(refOf(configMap(namespace, 'a', {})));
+  const found = await direct.client.get(refOf(configMap(namespace, 'm0', {})));
   if (found.type !== 'found') throw new Error(found.type);
   await direct.client.delete(refOf(found.object), { uid: found.object.metadata.uid ?? '', propagation: 'Background' });
-  await has(follower, 'deleted a');
-  assert.equal([...follower.reflector.objects.keys()].map((key) => key.split('/')[1]).sort(), [
-    'b',
-    'c',
-    'd',
-    'e',
-    'f',
-  ]);
-  assert.equal(new Set(follower.problems.map(({ reason }) => reason)), new Set(['Expired', 'Watch']));
+  await has(follower, 'deleted m0');
+  const left = [...follower.reflector.objects.keys()].map((key) => key.split('/')[1]);
+  assert.equal(left.sort(), names.slice(1).sort());
+  const reasons = new Set(follower.problems.map(({ reason }) => reason));
+  assert.ok(reasons.has('Expired') && reasons.has('Watch'), [...reasons].join());
+  assert.not(reasons.has('Undecodable'));
   assert.equal(
     follower.seen.filter((event) => event !== 'synced').length,
     new Set(follower.seen).size - 1,
