@@ -1,4 +1,5 @@
 import type { PayloadIndex } from '../constructs/api/payload.ts';
+import { groupKindOf } from '../constructs/api/plan.ts';
 import type { Tree } from '../constructs/api/tree.ts';
 import type { JsonObject } from '../constructs/lib/json.ts';
 import type { Problem } from '../constructs/lib/problems.ts';
@@ -9,6 +10,7 @@ import { type BuiltPayload, buildPayload, type PayloadContext } from './payload/
 import { payloadChunks, payloadFiles } from './payload/files.ts';
 import { type Signer, signPayload } from './payload/sign.ts';
 import { collectReleases, pinRelease } from './releases.ts';
+import { departedKinds } from './sync/departed.ts';
 import { releasesUnit } from './sync/releases.ts';
 import { specsUnit } from './sync/specs.ts';
 import { executorImage, systemUnit } from './sync/system.ts';
@@ -25,6 +27,8 @@ export interface RenderInput {
   readonly signer?: Signer;
   /** The tree that was published before; payloads that did not change keep their index. */
   readonly previous?: Tree;
+  /** Takes back the right to remove objects of kinds that payloads no longer hold. */
+  readonly forgetKinds?: boolean;
   readonly signal?: AbortSignal;
 }
 
@@ -99,11 +103,13 @@ async function toTree(
   }
   const objects = built.flatMap(({ payload }) => [...payload.objects.values()]);
   const requires = built.flatMap(({ release }) => release.requires);
+  const current = built.flatMap(({ payload }) => payload.content.phases.flatMap((p) => p.objects.map(groupKindOf)));
+  const departed = departedKinds(input.forgetKinds === true ? undefined : input.previous, new Set(current));
   const sync = [
-    unitFiles('10-system', systemUnit({ loaded, objects, requires }, image)),
+    unitFiles('10-system', systemUnit({ loaded, objects, requires, departedKinds: departed }, image)),
     unitFiles('20-releases', releasesUnit(loaded, delivered)),
     unitFiles('30-specs', specsUnit(loaded)),
   ];
   for (const unit of sync) for (const [path, bytes] of unit) files.set(path, bytes);
-  return { loaded, releases, tree: makeTree(loaded.cluster.metadata.name, delivered, files) };
+  return { loaded, releases, tree: makeTree(loaded.cluster.metadata.name, delivered, files, departed) };
 }

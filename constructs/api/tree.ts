@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { digest, dnsLabel, relativePath } from './fields.ts';
+import { digest, dnsLabel, groupKind, relativePath } from './fields.ts';
 import { readShape, type Shaped } from './shape.ts';
 
 /** The rendered tree of a cluster: what publishing commits and couriers apply. */
@@ -26,6 +26,8 @@ export const treeIndex = z.strictObject({
   formatVersion: z.literal(1),
   cluster: dnsLabel(),
   releases: z.array(z.strictObject({ name: dnsLabel(), digest: digest() })).max(256),
+  /** Kinds that payloads once held and no longer do: the executor keeps the right to remove what is left of them. */
+  departedKinds: z.array(groupKind()).max(512),
   files: z
     .array(
       z.strictObject({

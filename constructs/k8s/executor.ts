@@ -14,12 +14,6 @@ export interface ExecutorOptions {
 
 const user = 65532;
 
-/** Host and port of `spec.executor.apiServer`; the port is 6443 where it names none. */
-function endpoint(text: string): { host: string; port: string } {
-  const match = /^(\[[^\]]+\]|[^:]+)(?::([0-9]+))?$/.exec(text);
-  return { host: (match?.[1] ?? text).replace(/^\[|\]$/g, ''), port: match?.[2] ?? '6443' };
-}
-
 /**
  * The executor's Deployment. It must run where nothing else can: on the host's network, on nodes that are not ready,
  * without cluster DNS, and without a cluster address for the API server when an address of its own is given.
@@ -80,23 +74,17 @@ function podSpec(options: ExecutorOptions, labels: JsonObject): JsonObject {
 }
 
 function container(options: ExecutorOptions): JsonObject {
-  const { apiServer, namespace, testBypassGates } = options.spec.executor;
-  const at = apiServer === undefined ? undefined : endpoint(apiServer);
+  const { apiServer, namespace, retain, testBypassGates } = options.spec.executor;
   return {
     name: 'executor',
     image: options.image,
     args: [
-      ...['executor', '--role', 'executor', '--namespace', namespace],
+      ...['executor', '--role=executor', `--namespace=${namespace}`, `--retain=${retain}`],
+      // The usual variables lead to the cluster address of the API server, which needs a working network.
+      ...(apiServer === undefined ? [] : [`--api-server=${apiServer}`]),
       ...(testBypassGates.length === 0 ? [] : [`--test-bypass-gates=${testBypassGates.join(',')}`]),
     ],
     env: [
-      // The usual variables lead to the cluster address of the API server, which needs a working network.
-      ...(at === undefined
-        ? []
-        : [
-            { name: 'KUBERNETES_SERVICE_HOST', value: at.host },
-            { name: 'KUBERNETES_SERVICE_PORT', value: at.port },
-          ]),
       { name: 'POD_NAME', valueFrom: { fieldRef: { apiVersion: 'v1', fieldPath: 'metadata.name' } } },
       { name: 'NODE_NAME', valueFrom: { fieldRef: { apiVersion: 'v1', fieldPath: 'spec.nodeName' } } },
     ],

@@ -19,8 +19,10 @@ export interface Rights {
   /** All objects of all payloads. */
   readonly objects: readonly JsonObject[];
   readonly requires: readonly Requirement[];
-  /** `group/Kind` of further kinds: those whose last object has left the payloads and is still to be pruned. */
+  /** `group/Kind` of further kinds that the cluster's settings allow. */
   readonly extraKinds: readonly string[];
+  /** `group/Kind` of kinds whose last object has left the payloads: it may still have to be pruned. */
+  readonly departedKinds: readonly string[];
   /** Specs of ours that payloads were rendered from: the executor writes their status. */
   readonly specKinds: readonly { readonly group: string; readonly resource: string }[];
 }
@@ -73,14 +75,20 @@ const identityOf = (object: JsonObject): { apiVersion: string; kind: string; nam
 const sorted = (values: Iterable<string>): string[] => [...new Set(values)].sort();
 
 /** Kinds by group, as one rule per group. */
-function objectRules(rights: Rights): Rule[] {
-  const resource = resourceFinder(rights.objects);
+function kindRules(kinds: Iterable<string>, verbs: string[], resource: (kind: string) => string): Rule[] {
   const byGroup = new Map<string, string[]>();
-  for (const kind of sorted([...rights.objects.map((o) => groupKindOf(identityOf(o))), ...rights.extraKinds])) {
+  for (const kind of sorted(kinds)) {
     const group = kind.slice(0, kind.indexOf('/'));
     byGroup.set(group, [...(byGroup.get(group) ?? []), resource(kind)]);
   }
-  return [...byGroup].map(([group, resources]) => rule(group, sorted(resources), [...read, ...write]));
+  return [...byGroup].map(([group, resources]) => rule(group, sorted(resources), verbs));
+}
+
+function objectRules(rights: Rights): Rule[] {
+  const resource = resourceFinder(rights.objects);
+  const held = new Set([...rights.objects.map((o) => groupKindOf(identityOf(o))), ...rights.extraKinds]);
+  const departed = rights.departedKinds.filter((kind) => !held.has(kind));
+  return [...kindRules(held, [...read, ...write], resource), ...kindRules(departed, [...read, 'delete'], resource)];
 }
 
 /**

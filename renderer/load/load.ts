@@ -59,10 +59,13 @@ function readDocuments(source: ClusterFiles, problems: Problem[]): Documents {
   const read = new Map<string, SourceDocument[]>();
   for (const [path, bytes] of [...source.files].sort(([a], [b]) => (a < b ? -1 : 1))) {
     const file = `${source.folder}/${path}`;
+    // Certificates of registries (`spec.registries[].caFile`) stand beside the settings; they render nothing.
+    if (!path.includes('/') && /\.(pem|crt)$/.test(path)) continue;
     if (!path.endsWith('.yaml')) {
       problems.push({
         reason: 'FileRefused',
-        message: 'only .yaml files, notes (.md) and hidden files may stand in a cluster folder',
+        message:
+          'only .yaml files, notes (.md), hidden files and certificates at the top may stand in a cluster folder',
         file,
         remedy: /\.(yml|json)$/.test(path) ? 'rename it to .yaml' : 'move it elsewhere',
       });

@@ -17,6 +17,8 @@ export interface SystemInput {
   /** All objects of all payloads. */
   readonly objects: readonly JsonObject[];
   readonly requires: readonly Requirement[];
+  /** `group/Kind` of kinds that payloads no longer hold. */
+  readonly departedKinds: readonly string[];
 }
 
 /** The image of the executor as the lock pins it; a problem names the field of cluster.yaml. */
@@ -57,6 +59,7 @@ export function systemUnit(input: SystemInput, image: string): JsonObject[] {
       objects: input.objects,
       requires: input.requires,
       extraKinds: spec.allow.extraKinds,
+      departedKinds: input.departedKinds,
       specKinds: [...specKinds.values()],
     });
     admissionPolicies(scope, spec);

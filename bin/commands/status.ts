@@ -1,0 +1,57 @@
+import { ProblemError } from '../../constructs/lib/problems.ts';
+import type { KubeClient } from '../../executor/kube/client.ts';
+import { type CommonOptions, type ExitCode, exitCodes, type Invocation } from '../invocation.ts';
+import { withClient } from '../kube.ts';
+import { print } from '../output.ts';
+import { progressLine, type ReleaseView, readReleases, releaseDetail, releaseTable } from '../releases.ts';
+
+export interface Options extends CommonOptions {
+  readonly namespace: string;
+  readonly watch?: boolean;
+}
+
+const pollMs = 1_000;
+
+/** `keelson status [RELEASE]`: how far the releases are; with `--watch` every change as it comes. */
+export async function run(invocation: Invocation, options: Options, name: string): Promise<ExitCode> {
+  return withClient(invocation, options, async (client) => {
+    if (options.watch !== true) {
+      const releases = await chosen(client, invocation, options, name);
+      const [first] = releases;
+      print(invocation, options.output, releases, () =>
+        name !== '' && first !== undefined ? releaseDetail(first, invocation.clock.now()) : releaseTable(releases),
+      );
+      return exitCodes.done;
+    }
+    const told = new Map<string, string>();
+    for (;;) {
+      for (const release of await chosen(client, invocation, options, name)) {
+        const line = progressLine(release);
+        if (told.get(release.name) !== line) invocation.out(line);
+        told.set(release.name, line);
+      }
+      if (invocation.signal.aborted) return exitCodes.done;
+      await invocation.clock.sleep(pollMs, invocation.signal).catch(() => undefined);
+      if (invocation.signal.aborted) return exitCodes.done;
+    }
+  });
+}
+
+async function chosen(
+  client: KubeClient,
+  invocation: Invocation,
+  options: Options,
+  name: string,
+): Promise<ReleaseView[]> {
+  const releases = await readReleases(client, options.namespace, invocation.signal);
+  if (name === '') return releases;
+  const found = releases.filter((release) => release.name === name);
+  if (found.length > 0) return found;
+  throw new ProblemError([
+    {
+      reason: 'UnknownRelease',
+      message: `there is no Release ${options.namespace}/${name}`,
+      remedy: `the Releases are ${releases.map((release) => release.name).join(', ') || 'none yet'}`,
+    },
+  ]);
+}

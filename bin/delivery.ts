@@ -1,0 +1,40 @@
+import type { Cluster } from '../constructs/api/cluster.ts';
+import { courierManager } from '../constructs/api/constants.ts';
+import { type Tree, type Unit, unitFolder, units } from '../constructs/api/tree.ts';
+import { isObject } from '../constructs/lib/json.ts';
+import { objectId } from '../constructs/lib/names.ts';
+import { ProblemError } from '../constructs/lib/problems.ts';
+import { parseYaml } from '../constructs/lib/yaml.ts';
+import type { CourierDeps } from '../executor/courier/apply.ts';
+import type { KubeClient } from '../executor/kube/client.ts';
+import { describeRef, type KubeObject, refOf } from '../executor/kube/types.ts';
+import type { Invocation } from './invocation.ts';
+
+/** The objects below a folder of a rendered tree. @throws ProblemError */
+export function objectsBelow(tree: Tree, folder: string): KubeObject[] {
+  const objects: KubeObject[] = [];
+  for (const [path, bytes] of tree) {
+    if (!path.startsWith(`${folder}/`) || !path.endsWith('.yaml')) continue;
+    const { documents, problems } = parseYaml(Buffer.from(bytes).toString(), path);
+    if (problems.length > 0) throw new ProblemError(problems);
+    for (const { value } of documents) if (isObject(value)) objects.push(value as KubeObject);
+  }
+  return objects;
+}
+
+export const unitObjects = (tree: Tree, unit: Unit): KubeObject[] => objectsBelow(tree, unitFolder(unit));
+
+/** Ids of everything that a courier would apply. */
+export const namedIds = (tree: Tree): ReadonlySet<string> =>
+  new Set(units.flatMap((unit) => unitObjects(tree, unit)).map((object) => objectId(refOf(object))));
+
+/** How this program stands in for the courier of a cluster. */
+export const courierDeps = (invocation: Invocation, client: KubeClient, cluster: Cluster): CourierDeps => ({
+  client,
+  clock: invocation.clock,
+  signal: invocation.signal,
+  fieldManager: courierManager(cluster.spec.delivery.courier),
+  onApplied: (ref, what) => {
+    if (what !== 'unchanged') invocation.err(`${what} ${describeRef(ref)}`);
+  },
+});

@@ -1,0 +1,105 @@
+import type { ClusterSpec } from '../constructs/api/cluster.ts';
+import { type PayloadContent, payloadObjectId } from '../constructs/api/payload.ts';
+import { readIndex } from '../constructs/api/payload-codec.ts';
+import { makePlan, needsApproval, type Plan, type PlanActions } from '../constructs/api/plan.ts';
+import { approval, type ChangeClass, prunePolicy } from '../constructs/api/release.ts';
+import { indexPath, type Tree } from '../constructs/api/tree.ts';
+import { ProblemError } from '../constructs/lib/problems.ts';
+import { classifyNetwork } from '../executor/network/classify.ts';
+
+export interface PlannedPhase {
+  readonly name: string;
+  readonly gates: readonly string[];
+  readonly changes: readonly { readonly action: keyof PlanActions; readonly id: string }[];
+}
+
+export interface PlannedRelease {
+  readonly release: string;
+  readonly plan: Plan;
+  /** Why nothing carries the change out; the payload would be refused. */
+  readonly blocked?: string;
+  readonly needsApproval: boolean;
+  readonly approved: boolean;
+  readonly phases: readonly PlannedPhase[];
+  /** Objects that leave the payload: they are in no phase of the new one. */
+  readonly leaving: readonly { readonly action: 'pruned' | 'left'; readonly id: string }[];
+}
+
+const planActionNames = [
+  'created',
+  'configured',
+  'unchanged',
+  'replaced',
+  'pruned',
+  'absent',
+  'left',
+] as const satisfies readonly (keyof PlanActions)[];
+
+/** Payload contents of a tree by release. @throws ProblemError when an index can not be read. */
+export function contentsOf(tree: Tree): Map<string, PayloadContent> {
+  const contents = new Map<string, PayloadContent>();
+  for (const [path, bytes] of tree) {
+    const name = /^payload\/([^/]+)\/index\.json$/.exec(path)?.[1];
+    if (name === undefined) continue;
+    const read = readIndex(bytes);
+    if (!read.ok) throw new ProblemError(read.problems.map((problem) => ({ ...problem, file: indexPath(name) })));
+    contents.set(name, read.value.content);
+  }
+  return contents;
+}
+
+/** The plan of a release, by the functions that the executor plans with. */
+export function planRelease(
+  release: string,
+  previous: PayloadContent | undefined,
+  next: PayloadContent,
+  spec: Pick<ClusterSpec, 'releases'>,
+): PlannedRelease {
+  const settings = spec.releases?.[release];
+  const policy = approval.parse(settings?.approval ?? {});
+  let blocked: string | undefined;
+  const classify = (before: PayloadContent | undefined, after: PayloadContent, actions: PlanActions): ChangeClass => {
+    const [installation] = after.installations;
+    if (installation === undefined) return 'blocked';
+    const verdict = classifyNetwork({
+      next: installation,
+      previous: before?.installations[0],
+      // Whether the first install is done, only the cluster knows; the executor looks.
+      completed: true,
+      checkpoint: undefined,
+      observedVersion: undefined,
+      actions,
+    });
+    if (verdict.verdict === 'blocked') blocked = verdict.message;
+    return verdict.changeClass;
+  };
+  const plan = makePlan(previous, next, {
+    prune: prunePolicy.parse(settings?.prune ?? {}),
+    ...(next.release.domain === 'network' ? { classify } : {}),
+  });
+  const actionOf = new Map<string, keyof PlanActions>();
+  for (const action of planActionNames) for (const id of plan.actions[action]) actionOf.set(id, action);
+  const left = (['pruned', 'left'] as const).flatMap((action) => plan.actions[action].map((id) => ({ action, id })));
+  return {
+    release,
+    plan,
+    ...(blocked === undefined ? {} : { blocked }),
+    needsApproval: needsApproval(plan, policy.mode),
+    approved: policy.planDigest === plan.digest,
+    phases: next.phases.map((phase) => ({
+      name: phase.dir,
+      gates: phase.gates.map((gate) => `${gate.type}(${gate.scope})`),
+      changes: phase.objects.map((object) => {
+        const id = payloadObjectId(object);
+        return { id, action: actionOf.get(id) ?? 'unchanged' };
+      }),
+    })),
+    leaving: left,
+  };
+}
+
+/** Whether a plan would do anything. */
+export const changesAnything = ({ plan }: PlannedRelease): boolean => {
+  const { unchanged: _same, left: _left, ...rest } = plan.actions;
+  return Object.values(rest).some((ids) => ids.length > 0) || !['none', 'policy'].includes(plan.changeClass);
+};

@@ -1,0 +1,171 @@
+import { Command, CommanderError, Option } from 'commander';
+import { failure } from './failure.ts';
+import { type ExitCode, exitCodes, type Invocation, outputFormats } from './invocation.ts';
+import { version } from './version.ts';
+
+/** What a command's file exports: the work, given its options and its arguments. */
+type Run<O> = (invocation: Invocation, options: O, ...args: string[]) => Promise<ExitCode>;
+
+interface Root {
+  readonly program: Command;
+  /** The action of a command. Its file is loaded when it is called: most commands need little of what others need. */
+  action<O>(load: () => Promise<{ run: Run<O> }>): (...args: unknown[]) => Promise<void>;
+  code(): ExitCode;
+}
+
+const collect = (value: string, before: readonly string[] = []): string[] => [...before, value];
+
+function root(invocation: Invocation): Root {
+  let code: ExitCode = exitCodes.done;
+  const program = new Command('keelson')
+    .description("Keeps a cluster's substrate in Git, and calls nothing ready until something looked.")
+    .version(version)
+    .option('-c, --cluster <folder>', 'folder of a cluster; may be given more than once', collect)
+    .addOption(new Option('-o, --output <format>', 'form of results').choices([...outputFormats]).default('table'))
+    .option('--kubeconfig <file>', 'how to reach the cluster; KUBECONFIG or ~/.kube/config when absent')
+    .option('--context <name>', 'context of the kubeconfig')
+    .exitOverride()
+    .showHelpAfterError('(keelson help VERB tells more)')
+    .configureOutput({
+      writeOut: (text) => invocation.out(text.trimEnd()),
+      writeErr: (text) => invocation.err(text.trimEnd()),
+    });
+  return {
+    program,
+    action:
+      (load) =>
+      async (...args) => {
+        const command = args.at(-1) as Command;
+        const { run } = await load();
+        const positional = command.processedArgs.map((value) => String(value ?? ''));
+        code = await run(invocation, command.optsWithGlobals() as never, ...positional);
+      },
+    code: () => code,
+  };
+}
+
+function renderingCommands({ program, action }: Root): void {
+  program
+    .command('lock')
+    .description('resolve charts, images and tools to digests and write keelson.lock.yaml')
+    .option('--update <what>', 'resolve again: chart, probe, executor, or an image by name')
+    .action(action(() => import('./commands/lock.ts')));
+  program
+    .command('render')
+    .description('render a cluster; without options nothing is written')
+    .option('--out <folder>', 'write the tree below this folder')
+    .option('--check', 'compare with the folder, or with what is published; exit 3 when it differs')
+    .action(action(() => import('./commands/render.ts')));
+  program
+    .command('plan')
+    .description('what would change in the cluster, from what is published to what the specs say')
+    .option('--from <revision>', 'revision of the specs in place of what is published')
+    .option('--to <revision>', 'revision of the specs in place of the working tree')
+    .option('--diff', 'show changed objects line by line')
+    .option('--detailed-exitcode', 'exit 3 when anything changes')
+    .action(action(() => import('./commands/plan.ts')));
+  program
+    .command('publish')
+    .description('render, sign and commit to the rendered repository')
+    .option('--dry-run', 'say what would be committed')
+    .option('--key <file>', 'private key; KEELSON_SIGNING_KEY_FILE or KEELSON_SIGNING_KEY when absent')
+    .option('--unsigned', 'publish payloads without a signature')
+    .option('--forget-kinds', 'take back the right to remove kinds that no payload holds any more')
+    .action(action(() => import('./commands/publish.ts')));
+  program
+    .command('approve <release>')
+    .description('print the lines to commit that approve a plan')
+    .requiredOption('--plan <digest>', 'digest of the plan')
+    .action(action(() => import('./commands/approve.ts')));
+  program
+    .command('keys')
+    .description('signing keys')
+    .command('init')
+    .description('make a signing key')
+    .option('--out <file>', 'file of the private key; the public key goes to FILE.pub', 'keelson-signing.key')
+    .action(action(() => import('./commands/keys.ts')));
+  program
+    .command('verify')
+    .description('check a rendered tree: digests, files and signatures')
+    .option('--from <folder>', 'folder of a rendered tree in place of what is published')
+    .option('--trust <file>', 'public key; may be given more than once', collect)
+    .action(action(() => import('./commands/verify.ts')));
+}
+
+function clusterCommands({ program, action }: Root): void {
+  program
+    .command('inventory')
+    .description('write the facts about the cluster that rendering relies on to inventory.yaml')
+    .option('--check', 'compare only; exit 3 when it differs')
+    .option('--service-cidr <cidr>', 'service range, where the cluster does not tell it; may be given twice', collect)
+    .action(action(() => import('./commands/inventory.ts')));
+  program
+    .command('bootstrap')
+    .description('bring the executor and the trusted keys into a cluster')
+    .option('--from <folder>', 'folder of a rendered tree in place of what is published')
+    .option('--revision <commit>', 'commit of the rendered repository in place of the newest')
+    .option('--trust <file>', 'public key; may be given more than once', collect)
+    .option('--replace-trust', 'let the keys given replace others that are trusted now')
+    .option('--timeout <duration>', 'how long to wait for the executor', '5m')
+    .option('--no-wait', 'do not wait for the executor')
+    .action(action(() => import('./commands/bootstrap.ts')));
+  program
+    .command('deliver')
+    .description('apply what is published, as a courier does')
+    .option('--from <folder>', 'folder of a rendered tree in place of what is published')
+    .option('--revision <commit>', 'commit of the rendered repository in place of the newest')
+    .option('--follow', 'stay until the releases are done')
+    .option('--timeout <duration>', 'how long to follow', '30m')
+    .action(action(() => import('./commands/deliver.ts')));
+  program
+    .command('status [release]')
+    .description('how far the releases are, and what they wait for')
+    .option('-n, --namespace <name>', 'namespace of the executor', 'keelson-system')
+    .option('-w, --watch', 'stay and tell every change')
+    .action(action(() => import('./commands/status.ts')));
+  program
+    .command('diff')
+    .description('how the cluster differs from what is published; exit 3 when it does')
+    .option('--from <folder>', 'folder of a rendered tree in place of what is published')
+    .action(action(() => import('./commands/diff.ts')));
+}
+
+function helpCommands({ program, action }: Root): void {
+  program
+    .command('explain <reason>')
+    .description('what a reason means, and what to do')
+    .action(action(() => import('./commands/explain.ts')));
+  program
+    .command('completion')
+    .description('print a completion script')
+    .addArgument(program.createArgument('<shell>', 'the shell').choices(['bash', 'zsh', 'fish']))
+    .action(async (shell: string) => {
+      const { completion } = await import('./completion.ts');
+      program.configureOutput().writeOut?.(completion(shell, program));
+    });
+}
+
+/** The executor's command belongs to the program that runs in a cluster; people never wait for it to load. */
+async function runningCommands(root: Root, invocation: Invocation, verb: string | undefined): Promise<void> {
+  if (verb !== 'executor') return;
+  const { executorCommand } = await import('./commands/executor.ts');
+  root.program.addCommand(executorCommand(invocation));
+}
+
+/** Runs a command line (without program names). Nothing throws: errors are told, and become the exit status. */
+export async function main(args: readonly string[], invocation: Invocation): Promise<ExitCode> {
+  const made = root(invocation);
+  renderingCommands(made);
+  clusterCommands(made);
+  helpCommands(made);
+  try {
+    await runningCommands(made, invocation, args[0]);
+    await made.program.parseAsync([...args], { from: 'user' });
+    return made.code();
+  } catch (error) {
+    if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.done : exitCodes.invalid;
+    const { text, code } = failure(error, invocation.signal);
+    invocation.err(text);
+    return code;
+  }
+}

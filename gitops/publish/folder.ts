@@ -1,0 +1,54 @@
+import { mkdir, readdir, readFile, rename, rm, rmdir, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { type Tree, treeFile } from '../../constructs/api/tree.ts';
+import type { Problem } from '../../constructs/lib/problems.ts';
+import { type Changes, compareTrees, publishedPaths } from './changes.ts';
+
+/** What stands in a folder on disk; empty when there is none. */
+export async function readTreeFolder(folder: string): Promise<Tree> {
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true }).catch(
+    (error: NodeJS.ErrnoException) => {
+      if (error.code === 'ENOENT') return [];
+      throw error;
+    },
+  );
+  const files = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
+  const read = await Promise.all(
+    files.map(async (file) => [file.slice(folder.length + 1), await readFile(file)] as const),
+  );
+  return new Map(read.sort(([a], [b]) => (a < b ? -1 : 1)));
+}
+
+/** The difference from a folder on disk to a tree. */
+export function compareFolder(standing: Tree, next: Tree): { changes: Changes; problems: readonly Problem[] } {
+  const { paths, problems } = publishedPaths(standing.get(treeFile));
+  if (problems.length > 0) return { changes: { added: [], changed: [], removed: [] }, problems };
+  return compareTrees(standing, paths, next);
+}
+
+/** Writes a tree over a folder. Each file is whole at any moment, and the list comes last. */
+export async function writeTreeFolder(folder: string, changes: Changes, next: Tree): Promise<void> {
+  const written = [...changes.added, ...changes.changed].sort(
+    (a, b) => Number(a === treeFile) - Number(b === treeFile),
+  );
+  for (const path of written) {
+    const file = join(folder, path);
+    await mkdir(dirname(file), { recursive: true });
+    await writeFile(`${file}.part`, next.get(path) ?? '', { mode: 0o644 });
+    await rename(`${file}.part`, file);
+  }
+  for (const path of changes.removed) {
+    await rm(join(folder, path), { force: true });
+    await removeEmpty(folder, dirname(path));
+  }
+}
+
+async function removeEmpty(folder: string, path: string): Promise<void> {
+  for (let at = path; at !== '.' && at !== ''; at = dirname(at)) {
+    try {
+      await rmdir(join(folder, at));
+    } catch {
+      return;
+    }
+  }
+}
