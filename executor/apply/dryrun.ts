@@ -42,6 +42,8 @@ export interface DryRunInput {
   readonly signal: AbortSignal;
   /** How many are asked about at once. */
   readonly concurrency?: number;
+  /** Phases before this one are in place, counted from 0. */
+  readonly phaseIndex?: number;
   /** The last question before a write: nothing may stay unjudged. */
   readonly final?: boolean;
 }
@@ -71,6 +73,22 @@ class Company {
       if (missing === 'kind') return isCrd(other) && definesKind(other.object, item.entry);
       return other.entry.kind === 'Namespace' && other.entry.name === item.entry.namespace;
     });
+  }
+
+  /** What the server surely misses of an object: asking would only tell so. */
+  misses(item: Item): 'namespace' | 'kind' | undefined {
+    const to = this.#input.phaseIndex ?? 0;
+    const comes = (other: Item): boolean => {
+      const need = this.#input.needs.get(other.id);
+      return other.phaseIndex >= to && need?.need === 'write' && need.uid === undefined && need.formerUID === undefined;
+    };
+    const missing = this.#input.items.find((other) => {
+      if (other.phaseIndex > item.phaseIndex || other.id === item.id || other.entry.absent || !comes(other))
+        return false;
+      const isNamespace = other.entry.kind === 'Namespace' && other.entry.name === item.entry.namespace;
+      return isNamespace || (isCrd(other) && definesKind(other.object, item.entry));
+    });
+    return missing === undefined ? undefined : isCrd(missing) ? 'kind' : 'namespace';
   }
 
   /** Whether the kind's definition is about to change: what the server says of its objects until then is about the old one. */
@@ -110,6 +128,8 @@ async function judge(input: DryRunInput, company: Company, item: Item): Promise<
   if (!bound.ok) return { problems: bound.problems };
   if (need?.need !== 'write') return { problems: [] };
   let intent = bound.object;
+  const misses = input.final === true ? undefined : company.misses(item);
+  if (misses !== undefined) return offline(input, company, { item, intent }, missingProblem(item, misses));
   const pointers: string[] = [];
   const others = new Set<string>();
   for (let round = 0; round < mostRounds; round += 1) {
@@ -133,6 +153,12 @@ async function judge(input: DryRunInput, company: Company, item: Item): Promise<
     ],
   };
 }
+
+const missingProblem = (item: Item, missing: 'namespace' | 'kind'): Problem => ({
+  reason: missing === 'kind' ? 'KindAbsent' : 'NamespaceMissing',
+  message: `its ${missing} comes with this payload, and no schema says what it has to look like`,
+  object: describeRef(itemRef(item)),
+});
 
 async function ask(
   input: DryRunInput,

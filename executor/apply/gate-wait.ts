@@ -65,15 +65,21 @@ async function look(
   items: readonly Item[],
 ): Promise<Judgement[] | { readonly problems: readonly Problem[] }> {
   const { input, client, clock, options } = context;
-  const observed = observedItems(phase.gates, items);
-  const read = await readLive(client, { release: input.release, kinds: kindsOf(observed), whole: true }, input.signal);
+  const scopeOf = (gate: Gate): readonly Item[] =>
+    input.session.scope(gate.scope, items) ?? items.filter((item) => item.phase === gate.scope);
+  const observed = new Set(phase.gates.flatMap((gate) => observedItems(gate, scopeOf(gate))));
+  const read = await readLive(
+    client,
+    { release: input.release, kinds: kindsOf([...observed]), whole: true },
+    input.signal,
+  );
   if (!read.ok) return { problems: read.problems };
   const judge = await input.session.gates(phase.name, phase.gates, { client, clock, signal: input.signal });
   const judgements: Judgement[] = [];
   for (const gate of phase.gates) {
     const scope: GateScope = {
       phase: phase.name,
-      items: input.session.scope(gate.scope, items) ?? items.filter((item) => item.phase === gate.scope),
+      items: scopeOf(gate),
       live: read.live,
       now: clock.now(),
       ...(await targetOf(context, gate)),

@@ -121,6 +121,7 @@ export type OfflineVerdict =
 export class SchemaBook {
   readonly #client: KubeClient;
   readonly #crds: readonly JsonObject[];
+  readonly #documents = new Map<string, Promise<JsonObject | Problem | undefined>>();
   readonly #validators = new Map<string, Promise<ValidateFunction | undefined | Problem>>();
 
   constructor(client: KubeClient, crds: readonly JsonObject[]) {
@@ -144,15 +145,10 @@ export class SchemaBook {
   async #validator(kind: KindRef, signal: AbortSignal): Promise<ValidateFunction | undefined | Problem> {
     const crd = this.#crds.find((candidate) => definesKind(candidate, kind));
     if (crd !== undefined) return ajv().compile(strictSchema(crdSchema(crd, kind.apiVersion) ?? {}, true) as object);
-    const path = kind.apiVersion.includes('/')
-      ? `/openapi/v3/apis/${kind.apiVersion}`
-      : `/openapi/v3/api/${kind.apiVersion}`;
-    const answer = await this.#client.getPath(path, { signal, timeoutMs: 30_000 });
-    if (answer.type === 'absent') return undefined;
-    if (answer.type !== 'text') return { reason: 'ApiUnavailable', message: answer.message };
-    const document: unknown = JSON.parse(answer.text);
-    const schemaName = isObject(document) ? schemaKey(document, kind) : undefined;
-    if (!isObject(document) || schemaName === undefined) return undefined;
+    const document = await this.#document(kind.apiVersion, signal);
+    if (document === undefined || 'reason' in document) return document as Problem | undefined;
+    const schemaName = schemaKey(document, kind);
+    if (schemaName === undefined) return undefined;
     const schemas = mapOf(mapOf(document.components).schemas);
     const book = ajv();
     book.addSchema({
@@ -160,5 +156,23 @@ export class SchemaBook {
       components: { schemas: mapValues(schemas, (schema) => strictSchema(schema)) },
     });
     return book.compile({ $ref: `keelson:openapi#${toPointer(['components', 'schemas', schemaName])}` });
+  }
+
+  /** The server's OpenAPI document of an API version, read once. */
+  #document(apiVersion: string, signal: AbortSignal): Promise<JsonObject | Problem | undefined> {
+    const known = this.#documents.get(apiVersion);
+    if (known !== undefined) return known;
+    const reading = this.#readDocument(apiVersion, signal);
+    this.#documents.set(apiVersion, reading);
+    return reading;
+  }
+
+  async #readDocument(apiVersion: string, signal: AbortSignal): Promise<JsonObject | Problem | undefined> {
+    const path = apiVersion.includes('/') ? `/openapi/v3/apis/${apiVersion}` : `/openapi/v3/api/${apiVersion}`;
+    const answer = await this.#client.getPath(path, { signal, timeoutMs: 30_000 });
+    if (answer.type === 'absent') return undefined;
+    if (answer.type !== 'text') return { reason: 'ApiUnavailable', message: answer.message };
+    const document: unknown = JSON.parse(answer.text);
+    return isObject(document) ? document : undefined;
   }
 }

@@ -68,6 +68,7 @@ async function judgeAgain(
       bind: input.session.bind,
       signal: guard.signal,
       concurrency: context.options.concurrency,
+      phaseIndex: items[0]?.phaseIndex ?? 0,
       final,
     },
     items,

@@ -176,7 +176,7 @@ class Controller {
       writing.abort();
       await reporting;
       // The last words have a limit of their own, since the process is on its way out.
-      await reporter.flush(AbortSignal.timeout(timings.lastWordsMs));
+      await reporter.lastWords(AbortSignal.timeout(timings.lastWordsMs));
     };
     return { uid, worker, stop, ended: work() };
   }

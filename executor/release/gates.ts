@@ -66,13 +66,10 @@ export function commonGate(gate: Gate, scope: GateScope): GateVerdict {
   }
 }
 
-/** Kinds whose live objects the gates of a phase look at, as `apiVersion kind` of the items. */
-export function observedItems(gates: readonly Gate[], items: readonly Item[]): Item[] {
-  const types = new Set(gates.map((gate) => gate.type));
-  return items.filter(
-    (item) =>
-      (types.has('Established') && isDefinition(item)) || (types.has('WorkloadsReady') && hasReadiness(item.entry)),
-  );
+/** Items whose live objects a gate looks at, among those of its scope. */
+export function observedItems({ type }: Pick<Gate, 'type'>, items: readonly Item[]): Item[] {
+  if (type === 'Established') return items.filter(isDefinition);
+  return type === 'WorkloadsReady' ? items.filter((item) => hasReadiness(item.entry)) : [];
 }
 
 export type Patience =

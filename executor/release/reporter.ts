@@ -60,6 +60,11 @@ export class StatusReporter {
     return run;
   }
 
+  /** Writes what was not written yet, once. */
+  async lastWords(signal: AbortSignal): Promise<void> {
+    if (this.#dirty) await this.flush(signal);
+  }
+
   /** The newer of what was seen and what was written: the watch is behind our own writes for a moment. */
   #live(): KubeObject | undefined {
     const seen = this.#options.live();

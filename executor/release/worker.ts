@@ -64,6 +64,8 @@ export interface WorkerDeps {
 }
 
 const never = Number.POSITIVE_INFINITY;
+/** How long the end of a worker may take to store what it knows. */
+const lastWordsMs = 2_000;
 
 export class ReleaseWorker {
   readonly record: WorkerRecord = initialRecord();
@@ -78,6 +80,8 @@ export class ReleaseWorker {
   /** The pass that runs enforces what is to be replaced: its way is not the way of the wanted payload. */
   #former = false;
   #reported = '';
+  /** A payload that was in place when an earlier process ended: its status stands until the first look is over. */
+  #resuming = false;
 
   constructor(deps: WorkerDeps) {
     this.#deps = deps;
@@ -100,7 +104,8 @@ export class ReleaseWorker {
 
   /** Something that the work may have waited for has happened. */
   poke(): void {
-    if (!this.record.stalled) this.#wake.set();
+    const { stalled, desired, actual, problems } = this.record;
+    if (!stalled && (desired !== actual || problems.length > 0)) this.#wake.set();
   }
 
   /** Works until the signal aborts. Never rejects. */
@@ -109,6 +114,17 @@ export class ReleaseWorker {
       const view = this.#view;
       const next = view === undefined ? never : await this.#turn(view, signal);
       await this.#wake.wait(next, signal);
+    }
+    await this.#putDown();
+  }
+
+  /** UIDs that were seen and not stored yet: the next process would have to prove each of them by a read. */
+  async #putDown(): Promise<void> {
+    try {
+      this.#deps.check();
+      await this.#ledger?.flush(AbortSignal.timeout(lastWordsMs));
+    } catch {
+      // The right to write, or the server, is gone; what is stored is true, if not complete.
     }
   }
 
@@ -149,6 +165,12 @@ export class ReleaseWorker {
       record.actual ??= status.actual;
       if (record.history.length === 0) record.history = status.history ?? [];
       record.plan ??= status.plan as PlanRecord | undefined;
+      this.#resuming =
+        this.#wasCompleted() &&
+        desiredDigest(view) === record.actual &&
+        status.observedGeneration === view.generation &&
+        status.conditions?.some(({ type, status: now }) => type === 'Ready' && now === 'True') === true;
+      if (this.#resuming) record.state = 'Reconciling';
     }
     const desired = desiredDigest(view);
     if (record.desired !== desired) {
@@ -158,14 +180,17 @@ export class ReleaseWorker {
       record.completed = 0;
       record.accepted = { status: 'Unknown', step: 'Fetch', message: '' };
     }
+    const fresh = record.generation !== view.generation && !this.#resuming;
     record.generation = view.generation;
     record.desired = desired;
     record.pin = view.pin;
     record.hold = view.hold;
     record.retryAt = undefined;
-    if (record.state === 'Initial' || (record.state === 'Reconciling' && desired !== record.actual))
-      record.state = 'Syncing';
-    this.#deps.changed(record);
+    if (record.state === 'Initial' || (record.state === 'Reconciling' && fresh)) record.state = 'Syncing';
+    // What the spec asks for now was not looked at yet, whatever held for the one before.
+    if (fresh)
+      this.#outcome({ kind: 'applying', reason: 'Applying', message: `generation ${view.generation} is taken up` });
+    else this.#tell();
   }
 
   async #openLedger(
@@ -364,7 +389,7 @@ export class ReleaseWorker {
     record.problems = [];
     record.attempt = 0;
     record.history = recordStart(record.history, wanted.digest, clock.now());
-    this.#deps.changed(record);
+    this.#tell();
     return this.#carryOut(view, ledger, signal, accepted);
   }
 
@@ -486,7 +511,7 @@ export class ReleaseWorker {
     if (this.#current !== undefined) {
       const deps = { client, clock, options: engine, check };
       record.problems = await observe(deps, domains, this.#enforceInput(view, ledger, 'observe', signal));
-      this.#deps.changed(record);
+      this.#tell();
     }
     return options.reconcileMs;
   }
@@ -510,11 +535,15 @@ export class ReleaseWorker {
   #moved(): void {
     const { record } = this;
     record.lastProgress = this.#deps.clock.now();
-    if (this.#former || this.#wasCompleted()) this.#deps.changed(record);
+    if (this.#former || this.#wasCompleted()) this.#tell();
     else {
       record.step = record.progress?.phases.find(({ state }) => state !== 'Done')?.name ?? record.step;
       this.#outcome(workOutcome(record, this.#deps.clock.now()));
     }
+  }
+
+  #tell(): void {
+    if (!this.#resuming) this.#deps.changed(this.record);
   }
 
   /** Sets the outcome; a failure stays told until the work gets beyond its place. */
@@ -524,11 +553,12 @@ export class ReleaseWorker {
     const { outcome: told, memory } = rememberFailure(record.memory, outcome, { work, position: positionOf(record) });
     record.outcome = told;
     record.memory = memory;
+    this.#resuming = false;
     const underWay = told.kind === 'applying' || told.kind === 'slow' || told.kind === 'waiting';
     if (underWay && record.state === 'Error') {
       record.state = 'Syncing';
       record.problems = [];
     }
-    this.#deps.changed(record);
+    this.#tell();
   }
 }

@@ -25,7 +25,7 @@ export interface SliceBed {
   /** Puts a payload into the inbox, as a courier would. */
   deliver(built: BuiltPayload): Promise<void>;
   /** Applies the Release. */
-  release(built: { readonly digest: string }, spec?: Partial<ReleaseSpecInput>): Promise<void>;
+  applyRelease(built: { readonly digest: string }, spec?: Partial<ReleaseSpecInput>): Promise<void>;
   annotate(key: string, value: string | null): Promise<void>;
   status(): Promise<StatusView>;
   /** Waits until the status says so; the time-out tells what it said. */
@@ -55,7 +55,14 @@ export interface StatusView {
 
 export const shortLease = { durationMs: 1_500, renewEveryMs: 400, marginMs: 300, retryMs: 50, requestMs: 1_000 };
 
-let installed: Promise<void> | undefined;
+let shared: Promise<SharedServer> | undefined;
+
+/** The server of this test file, with our CRDs. */
+async function openServer(): Promise<SharedServer> {
+  const server = await sharedApiServer();
+  await installDefinitions(server);
+  return server;
+}
 
 /** The CRDs as they are generated. */
 export async function installDefinitions(server: SharedServer): Promise<void> {
@@ -88,9 +95,8 @@ export const is = (status: StatusView, type: string, value: string): boolean =>
   status.raw.observedGeneration === status.generation && status.condition(type)?.status === value;
 
 export async function sliceBed(): Promise<SliceBed> {
-  const server = await sharedApiServer();
-  installed ??= installDefinitions(server);
-  await installed;
+  shared ??= openServer();
+  const server = await shared;
   const { admin } = server;
   const system = await freshNamespace(admin, 'system');
   const id = randomBytes(3).toString('hex');
@@ -122,7 +128,7 @@ export async function sliceBed(): Promise<SliceBed> {
       ))
         await apply(`/api/v1/namespaces/${system}/configmaps/${chunk.metadata.name}`, chunk);
     },
-    async release(built, spec = {}) {
+    async applyRelease(built, spec = {}) {
       await apply(releasePath, {
         apiVersion: 'keelson.dev/v1alpha1',
         kind: 'Release',
@@ -199,8 +205,7 @@ export async function sliceBed(): Promise<SliceBed> {
       return reply.status === 200 ? reply.body : undefined;
     },
     async close() {
-      for (const executor of running) await executor.stop().catch(() => undefined);
-      await admin.close();
+      for (const executor of running) await executor.stop();
     },
   };
   return bed;
