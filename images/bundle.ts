@@ -31,6 +31,9 @@ export async function bundleProgram(input: BundleInput): Promise<void> {
     format: 'esm',
     target: 'node24',
     mainFields: ['module', 'main'],
+    // Names stay, so that stack traces can be read.
+    minifyWhitespace: true,
+    minifySyntax: true,
     legalComments: 'none',
     logLevel: 'silent',
     banner: { js: `${input.interpreter === undefined ? '' : `${input.interpreter}\n`}${shims}` },

@@ -187,7 +187,7 @@ export function kubeConfigCredentials(options: KubeConfigOptions): CredentialSou
 }
 
 async function readKubeConfig({ file, context }: KubeConfigOptions): Promise<KubeConfig> {
-  const { KubeConfig } = await import('@kubernetes/client-node');
+  const { KubeConfig } = await import('./kubeconfig.ts');
   const config = new KubeConfig();
   if (file === undefined) config.loadFromDefault();
   else config.loadFromFile(file);
