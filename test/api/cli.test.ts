@@ -65,7 +65,7 @@ const stop = new AbortController();
 let executor: Promise<Said> | undefined;
 
 execFileSync('git', ['init', '--quiet', '--initial-branch=main', specs], { env });
-cpSync(join(import.meta.dirname, '../../clusters/example'), join(specs, 'clusters/example'), { recursive: true });
+cpSync(join(import.meta.dirname, '../pure/plain-cluster'), join(specs, 'clusters/example'), { recursive: true });
 // Without controllers no Deployment ever becomes ready.
 rmSync(join(specs, 'clusters/example/manifests/demo/30-web'), { recursive: true });
 const edit = (path: string, change: (text: string) => string): void => {

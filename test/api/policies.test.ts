@@ -24,10 +24,10 @@ const as = (token: string): AdminClient => {
   return client;
 };
 
-/** Unit 10-system of the example, with principals named. */
+/** Unit 10-system of a plain cluster, with principals named. */
 async function systemObjects(): Promise<JsonObject[]> {
-  const folder = join(import.meta.dirname, '../../clusters/example');
-  const { source } = await readClusterFolder(folder, 'clusters/example');
+  const folder = join(import.meta.dirname, '../pure/plain-cluster');
+  const { source } = await readClusterFolder(folder, 'clusters/plain');
   const cluster = readFileSync(join(folder, 'cluster.yaml'), 'utf8').replace(
     '  executor:\n    apiServer',
     '  allow:\n    principals: {courier: user-1, admins: [admin, keelson-admins]}\n  executor:\n    apiServer',

@@ -5,7 +5,7 @@ import type { DomainRenderer } from '../../renderer/domain.ts';
 import { readClusterFolder } from '../../renderer/load/folder.ts';
 import { type RenderInput, type RenderOutcome, renderCluster } from '../../renderer/render.ts';
 
-export const exampleFolder = join(import.meta.dirname, '../../clusters/example');
+export const exampleFolder = join(import.meta.dirname, 'plain-cluster');
 
 /** A copy of the example cluster in a temporary folder. */
 export interface Copy {
@@ -17,7 +17,7 @@ export interface Copy {
 
 export function copyExample(): Copy {
   const root = mkdtempSync(join(tmpdir(), 'keelson-render-'));
-  const folder = join(root, 'clusters/example');
+  const folder = join(root, 'clusters/plain');
   cpSync(exampleFolder, folder, { recursive: true });
   return {
     folder,
@@ -35,7 +35,7 @@ export async function renderFolder(
   folder: string,
   more: Partial<RenderInput> & { domains?: readonly DomainRenderer[] } = {},
 ): Promise<RenderOutcome> {
-  const { source, problems } = await readClusterFolder(folder, 'clusters/example');
+  const { source, problems } = await readClusterFolder(folder, 'clusters/plain');
   const outcome = await renderCluster({ source, domains: [], keelson: '0.0.0-test', ...more });
   if (problems.length === 0) return outcome;
   return { ok: false, problems: [...problems, ...(outcome.ok ? [] : outcome.problems)] };
