@@ -2,7 +2,7 @@
  * `npm run quickstart`: the main job on a local cluster. Every step that a user would take is the user's own command, run
  * as a program; the rest (cluster, images, repositories) is what a user already has.
  */
-import { rm } from 'node:fs/promises';
+import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { systemClock } from '../../constructs/lib/clock.ts';
@@ -98,6 +98,7 @@ async function up(place: Place, say: Say, signal: AbortSignal): Promise<void> {
   const { cluster, chartDigest, helm } = await ground(say, signal);
   const env = await say.step('Writing the specs into a Git repository', async () => {
     const apiServer = new URL(cluster.apiServer).host;
+    await mkdir(place.keys, { recursive: true, mode: 0o700 });
     await makeRepositories(place);
     const files = await copySpecs(place.specs, { registry: cluster.registry.hostRef, apiServer, chartDigest });
     for (const file of files) say.note(file);
