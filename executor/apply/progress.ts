@@ -1,4 +1,5 @@
 /** What is known of a payload's way through its phases. Kept over the passes of one payload, read by status. */
+import { isDeepStrictEqual } from 'node:util';
 import type { Gate, PayloadContent } from '../../constructs/api/payload.ts';
 import type { PhaseState } from '../../constructs/api/release.ts';
 import type { GateVerdict } from '../release/domain.ts';
@@ -69,16 +70,17 @@ export class PassProgress {
     this.#change(name, (phase) => (phase.applied === applied ? phase : { ...phase, applied }));
   }
 
-  /** Takes in verdicts; a gate that stays in its state keeps its time. */
+  /** Takes in verdicts; a gate that stays in its state keeps its time, and verdicts that say the same are no change. */
   gates(name: string, verdicts: readonly { gate: Gate; verdict: GateVerdict }[]): void {
-    this.#change(name, (phase) => ({
-      ...phase,
-      gates: verdicts.map(({ gate, verdict }): GateRecord => {
+    this.#change(name, (phase) => {
+      const gates = verdicts.map(({ gate, verdict }): GateRecord => {
         const known = phase.gates.find((record) => record.gate.type === gate.type && record.gate.scope === gate.scope);
-        const same = known?.verdict.state === verdict.state;
-        return { gate, verdict, since: same && known !== undefined ? known.since : this.#now() };
-      }),
-    }));
+        if (known === undefined || known.verdict.state !== verdict.state) return { gate, verdict, since: this.#now() };
+        return isDeepStrictEqual(known.verdict, verdict) ? known : { gate, verdict, since: known.since };
+      });
+      const same = gates.length === phase.gates.length && gates.every((record, n) => record === phase.gates[n]);
+      return same ? phase : { ...phase, gates };
+    });
   }
 
   #change(name: string, change: (phase: PhaseRecord) => PhaseRecord): void {
