@@ -1,6 +1,7 @@
 /**
- * Real OVN members and nodes on one machine: every process runs the entry scripts of the runtime image inside one
- * network namespace of its own, so that the addresses and ports are those of a real node and nothing outside is touched.
+ * Real OVN members and nodes on one machine: every process runs the entry scripts of the runtime image inside namespaces
+ * of the bed's own, so that the addresses and ports are those of a real node and nothing outside is touched. All of it
+ * ends with the bed's first process, and that one with the test, however the test ends.
  */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -26,29 +27,37 @@ export interface ScriptRun {
   readonly ended: Promise<number | null>;
 }
 
+/** The bed's own network, or the machine's. */
+export type Network = 'inside' | 'outside';
+
 export type Env = Readonly<Record<string, string>>;
 
 export class OvnBed {
   readonly dir: string;
-  readonly #holder: ChildProcess;
+  readonly #outer: ChildProcess;
+  /** The first process inside, as the host counts. */
+  readonly #first: number;
   readonly #runs = new Set<ScriptRun>();
 
-  private constructor(dir: string, holder: ChildProcess) {
+  private constructor(dir: string, outer: ChildProcess, first: number) {
     this.dir = dir;
-    this.#holder = holder;
+    this.#outer = outer;
+    this.#first = first;
   }
 
   static async start(): Promise<OvnBed> {
     const dir = await mkdtemp(join(tmpdir(), 'keelson-ovn-'));
-    const holder = spawn('unshare', ['--net', 'bash', '-c', 'ip link set lo up && echo ready && exec sleep infinity'], {
-      stdio: ['ignore', 'pipe', 'inherit'],
-    });
-    if (holder.stdout === null) throw new Error('the holder of the network namespace has no output');
+    const namespaces = ['--net', '--pid', '--mount', '--mount-proc', '--fork', '--kill-child=SIGKILL'];
+    // It reads until the test closes its end: by itself, or because it is gone.
+    const holder = 'ip link set lo up && echo ready && while read -r _; do :; done';
+    const outer = spawn('unshare', [...namespaces, 'bash', '-c', holder], { stdio: ['pipe', 'pipe', 'inherit'] });
     await Promise.race([
-      once(holder.stdout, 'data'),
-      once(holder, 'exit').then(() => Promise.reject(new Error('no network namespace: unshare --net needs root'))),
+      once(outer.stdout, 'data'),
+      once(outer, 'exit').then(() => Promise.reject(new Error('no namespaces: unshare needs root'))),
     ]);
-    return new OvnBed(dir, holder);
+    const first = await childOf(outer.pid);
+    if (first === undefined) throw new Error('the first process of the namespaces is not to be found');
+    return new OvnBed(dir, outer, first);
   }
 
   /** The environment of a member or node: its directories, below the bed's own. */
@@ -65,14 +74,14 @@ export class OvnBed {
     };
   }
 
-  #argv(argv: readonly string[]): string[] {
-    return [`--net=/proc/${this.#holder.pid}/ns/net`, ...argv];
+  #argv(argv: readonly string[], network: Network = 'inside'): string[] {
+    const namespaces = ['--pid', '--mount', ...(network === 'inside' ? ['--net'] : [])];
+    return [`--target=${this.#first}`, ...namespaces, ...argv];
   }
 
   /** Starts a script in a process group of its own, inside the bed's network or outside it. */
-  script(name: string, env: Env, network: 'inside' | 'outside' = 'inside', ...args: string[]): ScriptRun {
-    const argv = ['bash', join(scripts, name), ...args];
-    const child = spawn(network === 'inside' ? 'nsenter' : 'env', network === 'inside' ? this.#argv(argv) : argv, {
+  script(name: string, env: Env, network: Network = 'inside', ...args: string[]): ScriptRun {
+    const child = spawn('nsenter', this.#argv(['bash', join(scripts, name), ...args], network), {
       env,
       detached: true,
       stdio: ['ignore', 'pipe', 'pipe'],
@@ -109,7 +118,8 @@ export class OvnBed {
   async stop(target: ScriptRun, graceMs = 20_000): Promise<number | null | 'killed'> {
     this.#runs.delete(target);
     if (target.child.exitCode !== null || target.child.signalCode !== null) return target.child.exitCode;
-    target.child.kill('SIGTERM');
+    const script = await childOf(target.child.pid);
+    if (script !== undefined) process.kill(script, 'SIGTERM');
     const grace = new AbortController();
     try {
       return await Promise.race([target.ended, systemClock.sleep(graceMs, grace.signal).then(() => 'killed' as const)]);
@@ -128,9 +138,17 @@ export class OvnBed {
 
   async close(): Promise<void> {
     for (const target of [...this.#runs]) await this.crash(target);
-    this.#holder.kill('SIGKILL');
+    const ended = once(this.#outer, 'exit');
+    this.#outer.stdin?.end();
+    await ended;
     await rm(this.dir, { recursive: true, force: true });
   }
+}
+
+/** The only child of a process: nsenter and unshare fork once and wait. */
+async function childOf(pid: number | undefined): Promise<number | undefined> {
+  const children = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8').catch(() => '');
+  return children.trim() === '' ? undefined : Number(children.trim().split(' ')[0]);
 }
 
 function killGroup(target: ScriptRun): void {
@@ -151,7 +169,7 @@ export function eventually<T>(
   return waitFor({ what, limitMs, intervalMs: 100, clock: systemClock, probe });
 }
 
-/** A process id from its file, once the process has written it. */
+/** A process id from its file, as the bed's processes count: signal it by a command in the bed. */
 export async function pidOf(file: string): Promise<number> {
   return Number((await readFile(file, 'utf8')).trim());
 }

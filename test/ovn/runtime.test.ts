@@ -175,6 +175,24 @@ test('a node registers its chassis, makes br-int, and applies what is written no
   assert.ok((await bed.probe('ovs-healthcheck.sh', env)).ok);
 });
 
+test('an ovn-controller that crashes is started again in place, the other daemons stay', async (context) => {
+  const { bed, node } = context;
+  const env = nodeEnv(bed);
+  const files = {
+    controller: join(env.OVN_RUNDIR ?? '', 'ovn-controller.pid'),
+    switch: join(env.OVS_RUNDIR ?? '', 'ovs-vswitchd.pid'),
+  };
+  const [controller, vswitch] = [await pidOf(files.controller), await pidOf(files.switch)];
+  await bed.command(['kill', '-SEGV', String(controller)], env);
+  await eventually('another ovn-controller', async (saw) => {
+    saw(node.output());
+    const healthy = (await bed.probe('ovs-healthcheck.sh', env)).ok;
+    return healthy && (await pidOf(files.controller)) !== controller ? true : undefined;
+  });
+  assert.is(await pidOf(files.switch), vswitch);
+  assert.match(node.output(), /ovn-controller ended with code 139; starts it again/);
+});
+
 test('a second pod on the node takes the daemons over and the first one lets go', async (context) => {
   const { bed, node: first } = context;
   const env = nodeEnv(bed);
@@ -276,7 +294,7 @@ test('a daemon that dies ends its member with an error', async ({ bed }) => {
     saw(alone.output());
     return (await bed.probe('ovn-healthcheck.sh', env)).ok ? true : undefined;
   });
-  process.kill(await pidOf(join(env.OVN_RUNDIR, 'ovnsb_db.pid')), 'SIGKILL');
+  await bed.command(['kill', '-KILL', String(await pidOf(join(env.OVN_RUNDIR, 'ovnsb_db.pid')))], env);
   assert.is(await alone.ended, 1);
   assert.match(alone.output(), /ovsdb-server \(sb\) ended with code 137/);
 });

@@ -24,7 +24,7 @@ northbound=$(endpoints NB)
 # nb OPERATIONS: one transaction on the leader. A failed `wait` (the row is there already) is success too.
 nb() {
   local answer
-  answer=$(ovsdb-client "${tls_options[@]}" --timeout=10 transact "$northbound" "[\"OVN_Northbound\",$1]") || return 1
+  answer=$(ovsdb-client -vconsole:warn "${tls_options[@]}" --timeout=10 transact "$northbound" "[\"OVN_Northbound\",$1]") || return 1
   [[ $answer != *'"error"'* || $answer == *'"error":"timed out"'* ]] || { log "northbound: $answer"; return 1; }
 }
 absent() {

@@ -32,6 +32,7 @@ leave_all() {
 
 declare -A children=()
 stopping=false
+crashes=0
 trap 'stopping=true' TERM INT
 
 printf '%s' "$owner" >"$owner_file"
@@ -64,13 +65,28 @@ vsctl set Open_vSwitch . external-ids:system-id="$(<"$OVS_DBDIR/system-id.conf")
   external-ids:ovn-openflow-probe-interval="${OVN_REMOTE_OPENFLOW_INTERVAL:-180}"
 ovs-vswitchd -vconsole:warn -vfile:info --log-file="$OVS_LOGDIR/ovs-vswitchd.log" --pidfile "$socket" &
 children[$!]=ovs-vswitchd
-ovn-controller "${tls_options[@]}" -vconsole:warn -vfile:info --log-file="$OVN_LOGDIR/ovn-controller.log" --pidfile "$socket" &
-children[$!]=ovn-controller
+start_controller() {
+  ovn-controller "${tls_options[@]}" -vconsole:warn -vfile:info --log-file="$OVN_LOGDIR/ovn-controller.log" --pidfile "$socket" &
+  children[$!]=ovn-controller
+  controller_started=$SECONDS
+}
+start_controller
 log "node $NODE_NAME runs, chassis $(<"$OVS_DBDIR/system-id.conf")"
 
+# ovn-controller may crash while its bridge is new (seen with 23.03); flows stay as they are until the next one runs, so
+# one that was killed by a signal is started again, at most every ten seconds. Everything else ends the pod.
 gone=
 code=0
-[[ $stopping == true ]] || wait -n -p gone || code=$?
+while [[ $stopping == false ]]; do
+  code=0
+  wait -n -p gone || code=$?
+  [[ $stopping == false && ${children[$gone]:-} == ovn-controller && $code -gt 128 ]] && owns || break
+  log "ovn-controller ended with code $code; starts it again"
+  unset "children[$gone]"
+  while [[ $stopping == false ]] && ((SECONDS < controller_started + 10 && crashes > 0)); do pause 1; done
+  crashes=$((crashes + 1))
+  [[ $stopping == true ]] || start_controller
+done
 if owns; then
   if [[ $stopping == true ]]; then log 'stops on request'; else log "${children[$gone]:-a child} ended with code $code; the node's daemons stop"; fi
   leave_all
