@@ -203,6 +203,12 @@ export const inputReasons: readonly Reason[] = [
     ['UnexpectedKind', 'the chart renders a {kind}', 'Use a chart of Kube-OVN as its project publishes it.'],
     ['UpdateStrategy', '{object} was rendered with another update strategy', 'Use a chart version that Keelson knows.'],
     ['SigningKey', 'the signing key can not be used: {message}', 'Give the key that `keelson keys init` wrote.'],
+    ['TrustKeysDiffer', 'the cluster trusts keys that were not given', 'Give them too, or use `--replace-trust`.'],
+    ['TreeMissing', '{name} holds no rendered tree of this cluster', 'Publish first, or use `--from`.'],
+    ['NotARepository', '{folder} is in no git repository', 'Leave out the revisions, or commit the specs.'],
+    ['NodeWithoutAddress', '{node} has no internal address', 'Set `--node-ip` of its kubelet, or remove the node.'],
+    ['ServiceRangeUnknown', 'the cluster does not tell its service range', 'Give it with `--service-cidr`.'],
+    ['AccessDenied', '{message}', 'Use credentials that may do this; `spec.allow.principals` names who may deliver.'],
     [
       'SpecsNotCommitted',
       'the specs differ from what is committed',
@@ -224,6 +230,7 @@ export const inputReasons: readonly Reason[] = [
     ['UnknownLockEntry', 'nothing that is locked is called {name}', 'Name chart, probe, executor or an image.'],
   ]),
   ...reasonsOf('Input', 'error', 'retry', [
+    ['ApplyFailed', 'the API server did not carry it out: {message}', 'Deliver again when the cause is gone.'],
     ['PublishRaced', 'other publishers were faster {attempts} times', 'Publish again when they are done.'],
     [
       'ChartUnavailable',
