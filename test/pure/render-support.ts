@@ -1,4 +1,4 @@
-import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import type { DomainRenderer } from '../../renderer/domain.ts';
@@ -10,6 +10,7 @@ export const exampleFolder = join(import.meta.dirname, 'plain-cluster');
 /** A copy of the example cluster in a temporary folder. */
 export interface Copy {
   readonly folder: string;
+  read(path: string): string;
   write(path: string, text: string): void;
   remove(path: string): void;
   dispose(): void;
@@ -25,6 +26,7 @@ export function copyExample(): Copy {
       mkdirSync(dirname(join(folder, path)), { recursive: true });
       writeFileSync(join(folder, path), text);
     },
+    read: (path) => readFileSync(join(folder, path), 'utf8'),
     remove: (path) => rmSync(join(folder, path), { recursive: true }),
     dispose: () => rmSync(root, { recursive: true, force: true }),
   };

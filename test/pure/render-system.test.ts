@@ -1,0 +1,162 @@
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import type { Tree } from '../../constructs/api/tree.ts';
+import { treeFile } from '../../constructs/api/tree.ts';
+import { isObject, type JsonObject } from '../../constructs/lib/json.ts';
+import { parseYaml } from '../../constructs/lib/yaml.ts';
+import { type Copy, copyExample, renderFolder } from './render-support.ts';
+
+/** Rights and the executor's Deployment as they follow from what is rendered. */
+
+interface Rule {
+  readonly apiGroups: readonly string[];
+  readonly resources: readonly string[];
+  readonly verbs: readonly string[];
+  readonly resourceNames?: readonly string[];
+}
+
+async function rendered(copy: Copy, previous?: Tree, forgetKinds = false): Promise<Tree> {
+  const outcome = await renderFolder(copy.folder, { forgetKinds, ...(previous === undefined ? {} : { previous }) });
+  if (!outcome.ok) throw new Error(JSON.stringify(outcome.problems));
+  return outcome.rendered.tree;
+}
+
+function object(tree: Tree, path: string): JsonObject {
+  const bytes = tree.get(`sync/10-system/${path}`);
+  const value = bytes === undefined ? undefined : parseYaml(Buffer.from(bytes).toString(), path).documents[0]?.value;
+  if (!isObject(value)) throw new Error(`${path} is missing; there are ${[...tree.keys()].join(' ')}`);
+  return value;
+}
+
+const rbac = 'rbac.authorization.k8s.io';
+const clusterRules = (tree: Tree): Rule[] =>
+  object(tree, `clusterrole.${rbac}___keelson-executor.yaml`).rules as unknown as Rule[];
+const roleRules = (tree: Tree, namespace: string): Rule[] =>
+  object(tree, `role.${rbac}_${namespace}_keelson-executor.yaml`).rules as unknown as Rule[];
+
+/** Verbs on a resource, without those that are bound to names. */
+const verbs = (rules: readonly Rule[], group: string, resource: string): string[] =>
+  [
+    ...new Set(
+      rules
+        .filter((r) => r.resourceNames === undefined && r.apiGroups.includes(group) && r.resources.includes(resource))
+        .flatMap((r) => r.verbs),
+    ),
+  ].sort();
+const named = (rules: readonly Rule[], verb: string): Rule[] => rules.filter((rule) => rule.verbs.includes(verb));
+
+const roles = `
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: "system:reader"}
+rules: [{apiGroups: [""], resources: [pods], verbs: [get]}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: reader}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: "system:reader"}
+subjects: [{kind: ServiceAccount, name: web, namespace: demo}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: auth-reader, namespace: kube-system}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: extension-apiserver-authentication-reader}
+subjects: [{kind: ServiceAccount, name: web, namespace: demo}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: late, namespace: demo}
+rules: [{apiGroups: [""], resources: [pods], verbs: [get]}]
+`;
+
+const using = async (body: (copy: Copy) => Promise<void>): Promise<void> => {
+  const copy = copyExample();
+  try {
+    await body(copy);
+  } finally {
+    copy.dispose();
+  }
+};
+
+test('the executor may write the kinds that payloads hold, and no others', () =>
+  using(async (copy) => {
+    const rules = clusterRules(await rendered(copy));
+    assert.equal(verbs(rules, 'apps', 'deployments'), ['create', 'delete', 'get', 'list', 'patch', 'watch']);
+    assert.equal(verbs(rules, 'apps', 'daemonsets'), []);
+    assert.equal(verbs(rules, '', 'secrets'), []);
+    assert.equal(verbs(rules, '', 'nodes'), ['get', 'list', 'watch']);
+    assert.equal(named(rules, 'escalate'), []);
+    assert.ok(rules.every((rule) => ![...rule.apiGroups, ...rule.resources, ...rule.verbs].includes('*')));
+  }));
+
+test('escalating and binding are bound to the names of the payload', () =>
+  using(async (copy) => {
+    copy.write('manifests/demo/20-config/roles.yaml', roles);
+    const tree = await rendered(copy);
+    const rules = clusterRules(tree);
+    const of = (resource: string, verb: string) =>
+      named(rules, verb)
+        .filter((rule) => rule.resources.includes(resource))
+        .map((rule) => rule.resourceNames);
+    assert.equal(of('clusterroles', 'escalate'), [['system:reader']]);
+    assert.equal(of('clusterroles', 'bind'), [['system:reader']]);
+    // The namespace comes with the payload, so a Role of ours could not be delivered into it.
+    assert.equal(of('roles', 'escalate'), [['late']]);
+    assert.equal(of('roles', 'bind'), []);
+    assert.equal(
+      named(roleRules(tree, 'kube-system'), 'bind').map((rule) => rule.resourceNames),
+      [['extension-apiserver-authentication-reader']],
+    );
+  }));
+
+test('a kind whose last object left the payloads can still be removed, until it is forgotten', () =>
+  using(async (copy) => {
+    const first = await rendered(copy);
+    copy.remove('manifests/demo/30-web');
+    const second = await rendered(copy, first);
+    const removing = ['delete', 'get', 'list', 'watch'];
+    assert.equal(verbs(clusterRules(second), 'apps', 'deployments'), removing);
+    assert.equal(verbs(clusterRules(second), '', 'services'), removing);
+    const third = await rendered(copy, second);
+    assert.equal([...third], [...second], 'a further render changes nothing');
+    const list = JSON.parse(Buffer.from(third.get(treeFile) ?? '').toString()) as { departedKinds: string[] };
+    assert.equal(list.departedKinds, ['/Service', 'apps/Deployment']);
+    const forgotten = await rendered(copy, third, true);
+    assert.equal(verbs(clusterRules(forgotten), 'apps', 'deployments'), []);
+    copy.write(
+      'manifests/demo/30-web/back.yaml',
+      'apiVersion: v1\nkind: Service\nmetadata: {name: s, namespace: demo}\n',
+    );
+    const back = await rendered(copy, third);
+    assert.equal(verbs(clusterRules(back), '', 'services'), ['create', 'delete', 'get', 'list', 'patch', 'watch']);
+  }));
+
+test('the executor needs neither DNS, nor a cluster address, nor a ready node', () =>
+  using(async (copy) => {
+    const deployment = object(await rendered(copy), 'deployment.apps_keelson-system_keelson-executor.yaml') as {
+      spec?: { replicas?: number; template?: { spec?: JsonObject } };
+    };
+    const pod = deployment.spec?.template?.spec ?? {};
+    assert.is(deployment.spec?.replicas, 2);
+    assert.equal(
+      [pod.hostNetwork, pod.dnsPolicy, pod.priorityClassName, pod.tolerations],
+      [true, 'Default', 'system-cluster-critical', [{ operator: 'Exists' }]],
+    );
+    const [container] = pod.containers as unknown as { image: string; args: string[]; ports?: unknown }[];
+    assert.match(container?.image ?? '', /^registry\.example\.com\/keelson\/keelson@sha256:1{64}$/);
+    assert.ok(container?.args.includes('--api-server=192.0.2.10:6443'));
+    assert.is(container?.ports, undefined);
+  }));
+
+test('the deletion guard can be left out, the rights of writers can not', () =>
+  using(async (copy) => {
+    const has = (tree: Tree, name: string): boolean =>
+      [...tree.keys()].some((path) => path.endsWith(`___${name}.yaml`));
+    const before = await rendered(copy);
+    assert.ok(has(before, 'keelson-deletion-guard') && has(before, 'keelson-writers'));
+    copy.write('cluster.yaml', `${copy.read('cluster.yaml')}  deletionGuard: false\n`);
+    const after = await rendered(copy);
+    assert.ok(!has(after, 'keelson-deletion-guard') && has(after, 'keelson-writers'));
+  }));
+
+test.run();
