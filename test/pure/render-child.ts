@@ -6,7 +6,7 @@ import { renderCluster } from '../../renderer/render.ts';
 
 /** Prints one digest over a rendered tree. Arguments: the folder, and `reversed` to hand over the files the other way round. */
 const [folder = '', order = ''] = process.argv.slice(2);
-const { source } = await readClusterFolder(folder, 'clusters/example');
+const { source } = await readClusterFolder(folder, 'clusters/plain');
 const files = order === 'reversed' ? new Map([...source.files].reverse()) : source.files;
 const shuffled: ClusterFiles = { ...source, files };
 const outcome = await renderCluster({ source: shuffled, domains: [], keelson: '0.0.0-test' });

@@ -346,7 +346,7 @@ for (const wanted of cases)
       assert.is(outcome.ok, false, 'it was rendered');
       if (outcome.ok) return;
       const found = outcome.problems.find(
-        (p) => p.reason === wanted.reason && p.file === `clusters/example/${wanted.file}`,
+        (p) => p.reason === wanted.reason && p.file === `clusters/plain/${wanted.file}`,
       );
       assert.ok(found, told(outcome.problems));
       if (wanted.line !== undefined) assert.is(found?.line, wanted.line, told(outcome.problems));
