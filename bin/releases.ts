@@ -29,7 +29,7 @@ export async function readReleases(client: KubeClient, namespace: string, signal
     .sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
-export const conditionOf = (release: ReleaseView, type: string): Condition | undefined =>
+const conditionOf = (release: ReleaseView, type: string): Condition | undefined =>
   release.status.conditions?.find((condition) => condition.type === type);
 
 /** Reasons of Ready=Unknown that do not pass by themselves while somebody watches. */

@@ -25,7 +25,7 @@ import { createRegistryClient, type RegistryClient } from '../renderer/oci/regis
 import type { Invocation } from './invocation.ts';
 
 /** Folder of what was fetched and proven before; losing it costs a download. */
-export function cacheFolder(env: Invocation['env']): string {
+function cacheFolder(env: Invocation['env']): string {
   const home =
     env.KEELSON_CACHE ?? (env.XDG_CACHE_HOME === undefined ? undefined : join(env.XDG_CACHE_HOME, 'keelson'));
   return home ?? join(env.HOME ?? tmpdir(), '.cache', 'keelson');
@@ -57,7 +57,7 @@ export async function connect(
 }
 
 /** The helm program: `KEELSON_HELM`, or the first on the PATH. @throws ProblemError when there is none. */
-export async function helmProgram(invocation: Invocation): Promise<string> {
+async function helmProgram(invocation: Invocation): Promise<string> {
   const { env, cwd } = invocation;
   const chosen = env.KEELSON_HELM;
   const places =

@@ -1,3 +1,4 @@
+import { refusedInGit } from '../../constructs/api/kinds/index.ts';
 import { groupOf } from '../../constructs/lib/names.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
 import { problemAt, type SourceObject } from './source.ts';
@@ -11,11 +12,11 @@ const commands: readonly {
   readonly kind: RegExp;
   readonly command: (kind: string) => string;
 }[] = [
-  {
-    group: 'network.keelson.dev',
-    kind: /^KubeOVN(MemberRemovalApproval|RecoveryRequest)$/,
-    command: (kind) => `keelson op ${kind}`,
-  },
+  ...refusedInGit.map((kind) => ({
+    group: kind.slice(0, kind.indexOf('/')),
+    kind: new RegExp(`^${kind.slice(kind.indexOf('/') + 1)}$`),
+    command: (name: string) => `keelson op ${name}`,
+  })),
   { group: 'storage.simplyblock.io', kind: /Ops$/, command: (kind) => `keelson op ${kind}` },
   {
     group: 'storage.simplyblock.io',

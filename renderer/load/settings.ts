@@ -3,6 +3,7 @@ import { apiVersion } from '../../constructs/api/constants.ts';
 import type { Inventory } from '../../constructs/api/inventory.ts';
 import type { Lock } from '../../constructs/api/lock.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
+import { addressProblems } from './addresses.ts';
 import { problemAt, type SourceDocument } from './source.ts';
 import { validateDocument } from './validate.ts';
 
@@ -47,6 +48,8 @@ export function readSettings(folder: string, documents: SettingsDocuments, probl
   if (read.cluster === undefined) return undefined;
   const settings: Settings = { cluster: read.cluster, inventory: read.inventory, lock: read.lock };
   problems.push(...contradictions(settings, documents));
+  if (settings.inventory !== undefined && documents.inventory !== undefined)
+    problems.push(...addressProblems(settings.inventory, documents.inventory));
   return settings;
 }
 

@@ -24,6 +24,9 @@ const pod = (lines: string[]): string =>
 
 const add = (text: string) => (copy: Copy) => copy.write(at, text);
 
+const inventory =
+  'apiVersion: keelson.dev/v1alpha1\nkind: Inventory\nmetadata: {name: example}\nspec:\n  clusterUID: 00000000-0000-0000-0000-000000000001\n  kubernetesVersion: 1.34.2\n  serviceCIDRs: [10.96.0.1/12]\n  nodes:\n    - {name: a, uid: a, internalIPs: [010.0.0.1], labels: {}}\n    - {name: b, uid: b, internalIPs: [192.0.2.1], labels: {}}\n    - {name: c, uid: c, internalIPs: [192.0.2.1], labels: {}}\n';
+
 const cases: Case[] = [
   { what: 'broken YAML', change: add('a: [1, 2\n'), reason: 'InvalidYAML', file: at },
   {
@@ -331,6 +334,35 @@ const cases: Case[] = [
       ),
     reason: 'ClusterMismatch',
     file: 'keelson.lock.yaml',
+  },
+  {
+    what: 'a service range that begins inside of itself',
+    change: (c) => c.write('inventory.yaml', inventory),
+    reason: 'InvalidValue',
+    file: 'inventory.yaml',
+    path: 'spec.serviceCIDRs[0]',
+  },
+  {
+    what: 'an address with leading zeros',
+    change: (c) => c.write('inventory.yaml', inventory.replace('10.96.0.1/12', '10.96.0.0/12')),
+    reason: 'InvalidValue',
+    file: 'inventory.yaml',
+    line: 9,
+    path: 'spec.nodes[0].internalIPs[0]',
+  },
+  {
+    what: 'two nodes of one address',
+    change: (c) =>
+      c.write(
+        'inventory.yaml',
+        inventory.replace(/10\.96\.0\.1\/12|010\.0\.0\.1/g, (text) =>
+          text.startsWith('010') ? '192.0.2.9' : '10.96.0.0/12',
+        ),
+      ),
+    reason: 'InvalidValue',
+    file: 'inventory.yaml',
+    path: 'spec.nodes[2].internalIPs[0]',
+    says: /node b/,
   },
 ];
 

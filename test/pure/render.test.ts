@@ -7,12 +7,12 @@ import * as assert from 'uvu/assert';
 import { chunkKey, joinChunks } from '../../constructs/api/payload-chunks.ts';
 import { decodePayload } from '../../constructs/api/payload-codec.ts';
 import { generateKeyPair, readTrust, verifySignature } from '../../constructs/api/signature.ts';
+import { type Tree, treeFile } from '../../constructs/api/tree.ts';
 import { sha256Hex } from '../../constructs/lib/digest.ts';
 import { isObject, type JsonObject } from '../../constructs/lib/json.ts';
 import { parseYaml } from '../../constructs/lib/yaml.ts';
 import { signerOf } from '../../renderer/payload/sign.ts';
 import type { Rendered } from '../../renderer/render.ts';
-import { type Tree, treeFile } from '../../constructs/api/tree.ts';
 import { copyExample, exampleFolder, renderFolder } from './render-support.ts';
 
 /** Changes when, and only when, the bytes of the example's payload change. A new value is a change of the format. */
