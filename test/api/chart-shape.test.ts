@@ -7,6 +7,7 @@ import { promisify } from 'node:util';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { getAt, isObject, type JsonObject, type JsonValue } from '../../constructs/lib/json.ts';
+import { readTarGz } from '../../constructs/lib/tar.ts';
 import { parseYaml } from '../../constructs/lib/yaml.ts';
 import { packageChart } from '../charts/build.ts';
 import { type ChartVariant, chartVariants } from '../charts/variants.ts';
@@ -268,6 +269,54 @@ test('definitions: scope and subresources', async (context) => {
   const namespaced = objects.filter((object) => at(object, '/spec/scope') === 'Namespaced');
   assert.equal(namespaced.map(plural), ['vpc-egress-gateways']);
   assert.ok(at(namespaced[0], '/spec/versions/0/subresources/scale'));
+});
+
+test('each variant has its defect and nothing less', async (context) => {
+  const count = 60;
+  const ids = async (variant: ChartVariant): Promise<string[]> => (await render(context, variant, members)).map(idOf);
+  for (const variant of ['appVersionMismatch', 'missingAppVersion', 'otherName'] as const) {
+    assert.is((await ids(variant)).length, count, variant);
+  }
+  assert.is((await packageChart('otherName')).name, 'kube-ovn-v2');
+  assert.match(await refused(context, 'kubeVersionTooNew', members), />= 1\.99\.0-0/);
+  const extra: readonly (readonly [ChartVariant, string])[] = [
+    ['nestedChart', 'ConfigMap inner'],
+    ['installHook', 'ConfigMap hooked'],
+    ['duplicateObject', 'ConfigMap ovn-vpc-nat-config'],
+    ['foreignNamespace', 'ConfigMap foreign'],
+    ['unexpectedKind', 'MutatingWebhookConfiguration unexpected'],
+    ['namelessObject', 'ConfigMap undefined'],
+    ['secretWithData', 'Secret carried'],
+    ['randomOutput', 'ConfigMap random'],
+    ['oversizeObject', 'ConfigMap oversize'],
+  ];
+  const plain = await ids('new');
+  for (const [variant, id] of extra) {
+    const rest = await ids(variant);
+    for (const each of plain) rest.splice(rest.indexOf(each), 1);
+    assert.equal(rest, [id], variant);
+  }
+  // Helm drops an object with an unknown hook word and only mentions it on stderr: a renderer has to read that.
+  assert.equal(await ids('unknownHook'), plain);
+  const random = () => helmTemplate(context, 'randomOutput', [members]);
+  assert.is.not(await random(), await random());
+});
+
+test('damaged and hostile archives are refused as a whole', async () => {
+  const reasons = {
+    pathTraversal: /leaves its folder/,
+    absolutePath: /absolute path/,
+    doubleEntry: /two entries of one name/,
+    gzipBomb: /unpacks to more than/,
+    truncated: /damaged or truncated/,
+  };
+  for (const [variant, reason] of Object.entries(reasons)) {
+    const { bytes } = await packageChart(variant as ChartVariant);
+    await readTarGz(bytes).then(
+      () => assert.unreachable(variant),
+      (error: Error) => assert.match(error.message, reason, variant),
+    );
+  }
 });
 
 test.run();
