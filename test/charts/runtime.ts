@@ -32,14 +32,6 @@ export const runtimePrograms = [
   ...['rm', 'sed', 'sha256sum', 'sleep', 'sort', 'stat', 'tail', 'timeout', 'touch', 'tr', 'curl', 'ip'],
 ] as const;
 
-/** Files that the daemons read, at the same path inside. */
-export const runtimeSchemas = [
-  '/usr/share/ovn/ovn-nb.ovsschema',
-  '/usr/share/ovn/ovn-sb.ovsschema',
-  '/usr/share/openvswitch/vswitch.ovsschema',
-  '/usr/share/openvswitch/local-config.ovsschema',
-] as const;
-
 /** The entry scripts, as the image carries them in `/kube-ovn/`. */
 export async function runtimeScripts(): Promise<LayerEntry[]> {
   const names = (await readdir(folder)).filter((name) => name.endsWith('.sh')).sort();
