@@ -1,4 +1,4 @@
-import { apiVersion } from '../constructs/api/constants.ts';
+import { annotations, apiVersion } from '../constructs/api/constants.ts';
 import type { Condition } from '../constructs/api/fields.ts';
 import type { ReleaseSpec, ReleaseStatus } from '../constructs/api/release.ts';
 import { formatDuration } from '../constructs/lib/duration.ts';
@@ -32,36 +32,26 @@ export async function readReleases(client: KubeClient, namespace: string, signal
 const conditionOf = (release: ReleaseView, type: string): Condition | undefined =>
   release.status.conditions?.find((condition) => condition.type === type);
 
-/** Reasons of Ready=Unknown that do not pass by themselves while somebody watches. */
-const resting = new Set([
-  'GatesBypassed',
-  'VerificationPending',
-  'ApprovalRequired',
-  'AwaitingApproval',
-  'Paused',
-  'Suspended',
-  'Held',
-]);
+/** Reasons that do not pass while somebody only watches: a person has to do something. */
+const resting = new Set(['ApprovalRequired', 'PhaseSuspended', 'PlanOnly', 'Paused', 'Held']);
 
 /**
- * Whether there is anything to wait for. `done`: ready, or as far as it goes without a person; `stuck`: it will not get
- * further by itself.
+ * Whether there is anything to wait for. `done`: ready, or as far as gates that are bypassed let it be known; `stuck`: it
+ * will not get further by itself.
  */
 export function settled(release: ReleaseView): 'done' | 'stuck' | undefined {
-  const { status } = release;
-  if (status.observedGeneration !== release.generation || status.desired !== release.spec.payload.digest)
-    return undefined;
-  const ready = conditionOf(release, 'Ready');
-  if (conditionOf(release, 'Stalled')?.status === 'True') return 'stuck';
+  const { status, spec } = release;
+  if (status.observedGeneration !== release.generation) return undefined;
+  if (conditionOf(release, 'Stalled')?.status === 'True' || release.annotations[annotations.pin] !== undefined)
+    return 'stuck';
+  const [ready, progressing] = [conditionOf(release, 'Ready'), conditionOf(release, 'Progressing')];
+  if ([ready, progressing].some((c) => c !== undefined && c.status !== 'True' && resting.has(c.reason))) return 'stuck';
+  const wanted = status.desired === spec.payload.digest && status.actual === spec.payload.digest;
+  if (!wanted) return undefined;
   if (ready?.status === 'True') return 'done';
-  if (ready === undefined || !resting.has(ready.reason)) return undefined;
-  return ready.reason === 'GatesBypassed' || ready.reason === 'VerificationPending' ? finished(release) : 'stuck';
+  const all = (status.phases ?? []).every((phase) => phase.state === 'Done');
+  return ready?.reason === 'GatesBypassed' && all ? 'done' : undefined;
 }
-
-const finished = ({ status }: ReleaseView): 'done' | undefined =>
-  status.actual === status.desired && (status.phases ?? []).every((phase) => phase.state === 'Done')
-    ? 'done'
-    : undefined;
 
 /** One line that changes when, and only when, something worth telling changed. */
 export function progressLine(release: ReleaseView): string {
@@ -108,7 +98,7 @@ export function releaseDetail(release: ReleaseView, now: number): string {
     `wanted    ${spec.payload.digest}`,
     `enforced  ${status.actual ?? 'nothing yet'}`,
   ];
-  for (const key of ['keelson.dev/hold', 'keelson.dev/pin'])
+  for (const key of [annotations.hold, annotations.pin])
     if (release.annotations[key] !== undefined) lines.push(`${key}: ${release.annotations[key]}`);
   if (status.plan !== undefined) {
     const counts = Object.entries(status.plan.counts).flatMap(([name, count]) =>
