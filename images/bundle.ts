@@ -1,4 +1,4 @@
-import { build } from 'esbuild';
+import { type BuildOptions, build } from 'esbuild';
 
 export interface BundleInput {
   /** The TypeScript file that is the program. */
@@ -19,7 +19,7 @@ const shims = [
 ].join('\n');
 
 /** What both forms of a bundle have in common: sources and packages decide over the bytes, nothing else. */
-const common = {
+const common: BuildOptions = {
   bundle: true,
   platform: 'node',
   format: 'esm',
@@ -27,7 +27,7 @@ const common = {
   mainFields: ['module', 'main'],
   legalComments: 'none',
   logLevel: 'silent',
-} as const;
+};
 
 /**
  * Bundles a program and everything it imports into one ES module for the pinned Node. The same sources and packages
