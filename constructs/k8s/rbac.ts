@@ -144,8 +144,7 @@ function ownRules(): Rule[] {
   return [
     rule('keelson.dev', ['releases'], [...read, 'patch']),
     rule('keelson.dev', ['releases/status'], ['get', 'patch']),
-    rule('keelson.dev', ['releases/finalizers'], ['update']),
-    rule('', ['configmaps'], [...read, ...write, 'update']),
+    rule('', ['configmaps'], [...read, ...write]),
     rule('', ['secrets'], ['get'], [trustSecret]),
     rule('coordination.k8s.io', ['leases'], [...read, 'create', 'update', 'delete']),
   ];
@@ -199,7 +198,8 @@ export function executorRBAC(scope: Construct, rights: Rights): ManifestObject[]
     binding(name, undefined, account),
   ];
   for (const namespace of early) {
-    const rules = [...ownNamespaceRules(rights, namespace), ...payloadRules(rights, namespace)];
+    const own = namespace === rights.namespace ? ownRules() : [];
+    const rules = [...own, ...payloadRules(rights, namespace)];
     if (rules.length > 0) made.push(role(name, namespace, rules), binding(name, namespace, account));
   }
   return made.map((manifest) => new ManifestObject(scope, manifest));
@@ -208,16 +208,9 @@ export function executorRBAC(scope: Construct, rights: Rights): ManifestObject[]
 function namespacesOf(rights: Rights): string[] {
   return sorted([
     rights.namespace,
-    ...(rights.specKinds.length > 0 ? [networkNamespace] : []),
     ...rights.requires.map((need) => need.namespace),
     ...rights.objects.map((object) => identityOf(object).namespace ?? ''),
   ]).filter((namespace) => namespace !== '');
-}
-
-function ownNamespaceRules(rights: Rights, namespace: string): Rule[] {
-  const leases = rule('coordination.k8s.io', ['leases'], [...read, 'create', 'update', 'delete']);
-  if (namespace === rights.namespace) return ownRules();
-  return rights.specKinds.length > 0 && namespace === networkNamespace ? [leases] : [];
 }
 
 function payloadRules(rights: Rights, namespace: string): Rule[] {
