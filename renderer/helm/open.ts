@@ -56,6 +56,16 @@ function explain(outcome: RunOutcome, what: string): Checked<string> {
   return { ok: true, value: outcome.stdout };
 }
 
+/** Helm leaves an object whose hook it does not know out of its output, and only mentions it: nothing would miss it. */
+function unknownHooks(stderr: string): Problem[] {
+  return [...stderr.matchAll(/skipping unknown hook: "([^"]*)"/g)].map(([, words]) => ({
+    reason: 'HelmHookRefused',
+    message: `the chart has a hook that Helm does not know (${words ?? ''}) and leaves out without a word in its output`,
+    value: words ?? '',
+    remedy: 'use a chart version without it',
+  }));
+}
+
 /**
  * Finds out whether the program is exactly the locked Helm. Nothing is rendered by another version: templates may mean
  * something else there.
@@ -113,6 +123,8 @@ export async function openHelm(options: HelmOptions, signal?: AbortSignal): Prom
     });
     const text = explain(outcome, `helm template ${chart.name}`);
     if (!text.ok) return text;
+    const unknown = outcome.kind === 'exited' ? unknownHooks(outcome.stderr) : [];
+    if (unknown.length > 0) return { ok: false, problems: unknown };
     const { objects, problems } = readOutput(text.value);
     return problems.length > 0 ? { ok: false, problems } : { ok: true, value: { objects, stripped } };
   }

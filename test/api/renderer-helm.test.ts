@@ -86,6 +86,17 @@ function named(objects: readonly JsonObject[], name: string): JsonObject {
   return found;
 }
 
+test('an object with a hook that Helm does not know is not lost without a word', async (context) => {
+  const outcome = await context.helm.render(
+    inputOf({ files: { 'templates/odd.yaml': hookTemplate('post-delete,pre-flight') } }),
+    0,
+  );
+  assert.is(outcome.ok, false);
+  assert.equal(outcome.ok ? [] : outcome.problems.map(({ reason, value: words }) => [reason, words]), [
+    ['HelmHookRefused', 'post-delete,pre-flight'],
+  ]);
+});
+
 test('names, values and the Kubernetes version reach the templates; lookups find nothing and nothing is contacted', async (context) => {
   const input = inputOf(
     {},
