@@ -61,6 +61,7 @@ function renderingCommands({ program, action }: Root): void {
     .description('what would change in the cluster, from what is published to what the specs say')
     .option('--from <revision>', 'revision of the specs in place of what is published')
     .option('--to <revision>', 'revision of the specs in place of the working tree')
+    .option('--live', 'start from what the cluster enforces in place of what is published')
     .option('--diff', 'show changed objects line by line')
     .option('--detailed-exitcode', 'exit 3 when anything changes')
     .action(action(() => import('./commands/plan.ts')));

@@ -70,7 +70,23 @@ export async function renderCluster(input: RenderInput): Promise<RenderOutcome> 
   if (failed.length > 0 || image.image === undefined) return { ok: false, problems: failed };
   const complete = built.flatMap(({ release, payload }) => (payload === undefined ? [] : [{ release, payload }]));
   const rendered = await toTree(input, loaded, complete, image.image);
-  return { ok: true, rendered: { ...rendered, warnings: [...loaded.warnings, ...collected.warnings] } };
+  const warnings = [...loaded.warnings, ...collected.warnings, ...courierWarnings(loaded)];
+  return { ok: true, rendered: { ...rendered, warnings } };
+}
+
+/** Units can be applied by any courier; the courier's own objects are not rendered by this version. */
+function courierWarnings(loaded: LoadedCluster): Problem[] {
+  const { courier } = loaded.cluster.spec.delivery;
+  if (courier === 'none') return [];
+  return [
+    {
+      reason: 'CourierNotRendered',
+      message: `no objects of ${courier} are rendered by this version`,
+      file: `${loaded.folder}/cluster.yaml`,
+      path: 'spec.delivery.courier',
+      remedy: 'point the courier at the folders below sync/ yourself, without pruning or with the annotations kept',
+    },
+  ];
 }
 
 function payloadContext(input: RenderInput, loaded: LoadedCluster): PayloadContext {

@@ -1,10 +1,13 @@
 import { createTwoFilesPatch } from 'diff';
+import type { PayloadContent } from '../../constructs/api/payload.ts';
 import type { Tree } from '../../constructs/api/tree.ts';
 import { describeObject, parseObjectId } from '../../constructs/lib/names.ts';
 import { redact } from '../../constructs/lib/redact.ts';
+import { acceptedContents } from '../../executor/observe/accepted.ts';
 import type { Rendered } from '../../renderer/render.ts';
 import { type ClusterFolder, clusterFolders, readFolder } from '../clusters.ts';
 import { type CommonOptions, type ExitCode, exitCodes, type Invocation } from '../invocation.ts';
+import { withClient } from '../kube.ts';
 import { print } from '../output.ts';
 import { changesAnything, contentsOf, type PlannedRelease, planRelease } from '../planning.ts';
 import { placeOf, readPublished } from '../published.ts';
@@ -14,6 +17,7 @@ import { filesAt } from '../revision.ts';
 export interface Options extends CommonOptions {
   readonly from?: string;
   readonly to?: string;
+  readonly live?: boolean;
   readonly diff?: boolean;
   readonly detailedExitcode?: boolean;
 }
@@ -52,7 +56,7 @@ async function planOne(invocation: Invocation, options: Options, folder: Cluster
   };
   const before = await standing(invocation, options, folder, renderAt);
   const after = await renderAt(options.to, before.tree);
-  const old = contentsOf(before.tree);
+  const old = before.contents;
   const { spec, metadata } = after.loaded.cluster;
   const releases = after.releases.map(({ name, index }) => planRelease(name, old.get(name), index.content, spec));
   const names = new Set(after.releases.map(({ name }) => name));
@@ -66,15 +70,31 @@ async function planOne(invocation: Invocation, options: Options, folder: Cluster
   };
 }
 
+interface Standing {
+  readonly name: string;
+  readonly tree: Tree;
+  readonly contents: ReadonlyMap<string, PayloadContent>;
+}
+
+/** What the plan starts from: a revision of the specs, what is published, or what the cluster enforces. */
 async function standing(
   invocation: Invocation,
   options: Options,
   folder: ClusterFolder,
   renderAt: (revision: string) => Promise<Rendered>,
-): Promise<{ name: string; tree: Tree }> {
-  if (options.from !== undefined) return { name: options.from, tree: (await renderAt(options.from)).tree };
-  const published = await readPublished(await placeOf(invocation, folder, await readFolder(folder)));
-  return { name: published.commit ?? 'nothing published yet', tree: published.tree };
+): Promise<Standing> {
+  if (options.from !== undefined) {
+    const { tree } = await renderAt(options.from);
+    return { name: options.from, tree, contents: contentsOf(tree) };
+  }
+  const place = await placeOf(invocation, folder, await readFolder(folder));
+  const { commit, tree } = await readPublished(place);
+  if (options.live !== true) return { name: commit ?? 'nothing published yet', tree, contents: contentsOf(tree) };
+  const { namespace } = place.cluster.spec.executor;
+  const contents = await withClient(invocation, options, (client) =>
+    acceptedContents(client, namespace, invocation.signal),
+  );
+  return { name: 'what the cluster enforces', tree, contents };
 }
 
 const isAround = (path: string): boolean => path.startsWith('sync/10-system/') || path.startsWith('sync/30-specs/');

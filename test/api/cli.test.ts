@@ -186,6 +186,7 @@ test('an edit is planned, published and delivered; what left is pruned, also the
   const plan = await keelson('plan', '--detailed-exitcode');
   assert.is(plan.code, 3);
   assert.match(plan.out, /1 configured, 1 unchanged, 1 pruned/);
+  assert.match((await keelson('plan', '--live')).out, /from what the cluster enforces[\s\S]*1 configured, 1 unchanged/);
   const digest = /--plan (sha256:[0-9a-f]{64})/.exec(plan.out)?.[1] ?? '';
   assert.match(plan.out, /prune\.maxPercent/);
   edit('cluster.yaml', (text) => text.replace('mode: destructive', `mode: destructive\n        planDigest: ${digest}`));

@@ -81,6 +81,11 @@ export const inputReasons: readonly Reason[] = [
     ['CommandInvalid', '{message}', 'Correct the command line; --help lists the options.'],
   ]),
   ...reasonsOf('Input', 'warning', 'wait', [
+    [
+      'CourierNotRendered',
+      'no objects of {courier} are rendered',
+      'Point the courier at the folders below sync/ yourself.',
+    ],
     ['AnnotationsLarge', 'the annotations leave no room for client-side apply', 'Consider a ConfigMap.'],
   ]),
   ...reasonsOf('Input', 'error', 'terminal', [

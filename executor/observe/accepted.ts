@@ -1,0 +1,28 @@
+/** The payloads that a cluster enforces, from the executor's own copies. */
+import { apiVersion } from '../../constructs/api/constants.ts';
+import type { PayloadContent } from '../../constructs/api/payload.ts';
+import { joinChunks } from '../../constructs/api/payload-chunks.ts';
+import { decodePayload } from '../../constructs/api/payload-codec.ts';
+import type { KubeClient } from '../kube/client.ts';
+import { readChunks } from '../source/chunks.ts';
+
+/** Accepted contents by release; a release without an accepted payload is missing, and so is one whose copy is gone. */
+export async function acceptedContents(
+  client: KubeClient,
+  namespace: string,
+  signal: AbortSignal,
+): Promise<Map<string, PayloadContent>> {
+  const contents = new Map<string, PayloadContent>();
+  const releases = await client.list({ apiVersion, kind: 'Release', namespace }, { signal });
+  if (releases.type !== 'listed') return contents;
+  for (const release of releases.items) {
+    const name = release.metadata.name ?? '';
+    const actual = release.status?.actual;
+    if (typeof actual !== 'string') continue;
+    const chunks = await readChunks(client, { namespace, release: name, holds: 'retained' }, signal);
+    const archive = chunks.type === 'read' ? joinChunks(actual, chunks.configMaps) : undefined;
+    const payload = archive?.ok === true ? await decodePayload(archive.value) : undefined;
+    if (payload?.ok === true) contents.set(name, payload.value.index.content);
+  }
+  return contents;
+}
