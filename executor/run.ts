@@ -202,6 +202,7 @@ async function term(options: Settled, parts: Parts, lease: HeldLease, signal: Ab
   });
   const worker: WorkerOptions = {
     reconcileMs: 30_000,
+    doubtMs: 65_000,
     backoff: timings.backoff,
     retain: options.retain ?? 3,
     allowUnsigned: options.allowUnsigned ?? false,

@@ -9,7 +9,7 @@ import { without } from './fieldpath.ts';
 import { type Item, itemRef } from './items.ts';
 import type { Need } from './need.ts';
 import { definesKind, SchemaBook } from './offline.ts';
-import { afterLook, type Verdict, verdictOf } from './ownership.ts';
+import { afterLook, foreignOwner, hidesOwner, type Verdict, verdictOf } from './ownership.ts';
 
 /** An object that may be written, and how. */
 export interface Judged {
@@ -174,8 +174,10 @@ async function ask(
     ...(need.uid === undefined ? {} : { uid: need.uid }),
   });
   const verdict = verdictOf(item, intent, need, answer);
-  if (verdict.verdict !== 'look') return verdict;
+  const hidden = hidesOwner(verdict);
+  if (verdict.verdict !== 'look' && !hidden) return verdict;
   const live = await client.get(itemRef(item), { signal });
+  if (hidden) return (live.type === 'found' ? foreignOwner(item, intent, live.object) : undefined) ?? verdict;
   if (live.type === 'found') return afterLook(item, need, release, live.object);
   if (live.type === 'absent') return afterLook(item, need, release, undefined);
   return {

@@ -74,6 +74,8 @@ export interface PassInput {
   readonly gates: GateMode;
   /** The checkpoint is written again although nothing else is. */
   readonly checkpoint: boolean;
+  /** Told of a write that was cut off before its answer: it may still take effect, after whatever comes next. */
+  readonly doubt: (id: string) => void;
   readonly signal: AbortSignal;
 }
 

@@ -75,17 +75,30 @@ export function appliedByUs(object: KubeObject): boolean {
   );
 }
 
+const ownedBy = (item: Item, owner: JsonObject): Verdict => ({
+  verdict: 'refused',
+  problem: say(item, 'OwnedByAnother', `it belongs to the controller ${String(owner.kind)} ${String(owner.name)}`, {
+    remedy: 'remove the other owner, or take the object out of the payload',
+  }),
+});
+
+/** True for an answer that may hide a foreign controller: the server refuses a second one before anything else. */
+export const hidesOwner = (verdict: Verdict): boolean =>
+  verdict.verdict === 'refused' &&
+  verdict.problem.reason === 'ObjectInvalid' &&
+  verdict.problem.path?.includes('metadata.ownerReferences') === true;
+
+/** The verdict on an object whose live state names another controller; undefined when it names none. */
+export function foreignOwner(item: Item, intent: KubeObject, live: KubeObject): Verdict | undefined {
+  const owner = foreignController(intent, live);
+  return owner === undefined ? undefined : ownedBy(item, owner);
+}
+
 /** Verdict on a dry run that the server accepted. */
 function accepted(item: Item, intent: KubeObject, need: Need, result: KubeObject): Verdict {
   const uid = uidOf(result);
   const owner = foreignController(intent, result);
-  if (owner !== undefined)
-    return {
-      verdict: 'refused',
-      problem: say(item, 'OwnedByAnother', `it belongs to the controller ${String(owner.kind)} ${String(owner.name)}`, {
-        remedy: 'remove the other owner, or take the object out of the payload',
-      }),
-    };
+  if (owner !== undefined) return ownedBy(item, owner);
   const version = result.metadata.resourceVersion ?? '';
   if (need.need === 'write' && (need.uid === uid || need.formerUID === uid)) return { verdict: 'ours', uid, version };
   if (item.entry.createOnly) return { verdict: 'leave', uid };

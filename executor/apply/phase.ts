@@ -154,7 +154,10 @@ async function writeBatch(
     if (problems.length > 0) return;
     const judged = context.judged.get(item.id);
     if (judged === undefined) throw new TypeError(`${item.id} was never judged`);
-    const outcome = await writeItem(judged, deps);
+    const outcome = await writeItem(judged, deps).catch((error: unknown) => {
+      input.doubt(item.id);
+      throw error;
+    });
     if (!outcome.ok) {
       problems.push(outcome.problem);
       retry &&= outcome.retry;

@@ -158,7 +158,8 @@ export async function accept(deps: AcceptDeps, input: AcceptInput): Promise<Acce
     overridden: input.overridden,
     signal: input.signal,
   });
-  if (!looked.ok) return refuse('DryRun', [...unmet, ...looked.problems]);
+  if (!looked.ok)
+    return refuse('DryRun', [...unmet, ...looked.problems, ...(await deniedRoles(deps, input, loaded, session))]);
   const judgement = await dryRun({
     client: deps.client,
     release: input.release,
@@ -171,6 +172,24 @@ export async function accept(deps: AcceptDeps, input: AcceptInput): Promise<Acce
   const definitions = await lintDefinitions(deps, loaded.items, looked.survey, input.signal);
   const problems = [...unmet, ...definitions, ...judgement.problems];
   return decide(deps, input, { ...loaded, session, survey: looked.survey, judgement }, problems);
+}
+
+/**
+ * What may not be listed can not be dry-run either. Roles are asked about all the same, since only the server knows
+ * whether this account may grant what they grant: a missing right must not show up one try later than the others.
+ */
+async function deniedRoles(
+  deps: AcceptDeps,
+  input: AcceptInput,
+  { items }: Loaded,
+  session: DomainSession,
+): Promise<Problem[]> {
+  const { client, concurrency } = deps;
+  const { release, signal } = input;
+  const needs = new Map(items.map(({ id }) => [id, { need: 'write', why: 'new' } as const]));
+  const roles = items.filter(({ entry }) => entry.apiVersion.startsWith('rbac.authorization.k8s.io/') && !entry.absent);
+  const asked = await dryRun({ client, release, items, needs, bind: session.bind, signal, concurrency }, roles);
+  return asked.problems.filter(({ reason }) => reason === 'Forbidden');
 }
 
 const deps2 = ({ client, clock }: AcceptDeps, { signal }: AcceptInput) => ({ client, clock, signal });

@@ -8,7 +8,7 @@ import type { Item } from '../apply/items.ts';
 import type { KubeClient } from '../kube/client.ts';
 import type { ReviewObject } from '../kube/verbs/create.ts';
 
-/** One right that is needed, for all of `names`. */
+/** One right that is needed, for all of `names`; for objects of any name when there are none. */
 export interface NeededRight {
   readonly verb: 'get' | 'list' | 'create' | 'patch' | 'delete';
   readonly group: string;
@@ -56,7 +56,7 @@ export async function neededRights(
     if (!plurals.has(key)) plurals.set(key, await pluralOf(client, item, items, signal));
     const resource = plurals.get(key);
     if (resource === undefined) continue;
-    const verbs = ['get', 'patch', 'create', ...(removed.has(item.id) ? (['delete'] as const) : [])] as const;
+    const verbs = ['get', 'list', 'patch', 'create', ...(removed.has(item.id) ? (['delete'] as const) : [])] as const;
     for (const verb of verbs) {
       const place = `${verb} ${groupOf(apiVersion)} ${resource} ${namespace ?? ''}`;
       const right = rights.get(place) ?? {
@@ -66,7 +66,7 @@ export async function neededRights(
         ...(namespace === undefined ? {} : { namespace }),
         names: [],
       };
-      right.names.push(name);
+      if (verb !== 'list') right.names.push(name);
       rights.set(place, right);
     }
   }
@@ -123,10 +123,11 @@ export async function missingRights(
     const denied: string[] = [];
     for (const name of right.names)
       if ((await review(client, { ...right, name }, signal)) !== 'allowed') denied.push(name);
-    if (denied.length > 0)
+    const few = `: ${denied.slice(0, 5).join(', ')}${denied.length > 5 ? ` and ${denied.length - 5} more` : ''}`;
+    if (denied.length > 0 || right.names.length === 0)
       problems.push({
         reason: 'AccessMissing',
-        message: `the executor's account may not ${describe(right)}: ${denied.slice(0, 5).join(', ')}${denied.length > 5 ? ` and ${denied.length - 5} more` : ''}`,
+        message: `the executor's account may not ${describe(right)}${denied.length > 0 ? few : ''}`,
         remedy: 'deliver unit 10-system of the same commit, which carries the rules, or grant them',
       });
   });

@@ -149,6 +149,11 @@ class Controller {
       build: (release) => statusOf(worker.record, readConditions(release), clock.now()),
       quietMs: timings.statusQuietMs,
       retryMs: timings.statusRetryMs,
+      onWritten: (outcome) => {
+        if ('message' in outcome) this.#problem(`status of Release ${name}: ${outcome.message}`);
+      },
+      onError: (error) =>
+        this.#problem(`status of Release ${name}: ${error instanceof Error ? error.message : String(error)}`),
     });
     let told = '';
     const worker = new ReleaseWorker({
@@ -179,6 +184,10 @@ class Controller {
       await reporter.lastWords(AbortSignal.timeout(timings.lastWordsMs));
     };
     return { uid, worker, stop, ended: work() };
+  }
+
+  #problem(message: string): void {
+    this.#options.onProblem?.({ reason: 'Handler', message });
   }
 
   /** An Event when the outcome is another than before. */

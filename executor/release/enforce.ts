@@ -32,6 +32,7 @@ export interface EnforceInput {
   readonly gates: GateMode;
   /** Whether a full pass of this payload ever completed. */
   readonly completed: boolean;
+  readonly doubt: (id: string) => void;
   /** What acceptance found, when this pass follows it directly. */
   readonly fresh?: { readonly session: DomainSession; readonly survey: Survey; readonly judgement: Judgement };
   readonly signal: AbortSignal;
@@ -114,6 +115,7 @@ function passInput(input: EnforceInput, prepared: Prepared): PassInput {
     prune: { policy: input.spec.prune, ...input.prune },
     gates: input.gates,
     checkpoint: input.fresh !== undefined,
+    doubt: input.doubt,
     signal: input.signal,
   };
 }

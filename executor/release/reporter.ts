@@ -17,6 +17,7 @@ export interface ReporterOptions {
   readonly quietMs: number;
   readonly retryMs: number;
   readonly onWritten?: (outcome: StatusOutcome) => void;
+  readonly onError?: (error: unknown) => void;
 }
 
 const version = (object: KubeObject): bigint => {
@@ -84,7 +85,8 @@ export class StatusReporter {
       if (outcome.type === 'written') this.#written = outcome.object;
       if (outcome.type === 'written' || outcome.type === 'unchanged' || outcome.type === 'gone') return true;
     } catch (error) {
-      if (!signal.aborted) throw error;
+      // A status that can not be written stops no work: it is tried again.
+      if (!signal.aborted) this.#options.onError?.(error);
     }
     this.#dirty = true;
     return false;

@@ -39,6 +39,8 @@ export interface WorkerOptions {
   /** How often a payload that is in place is looked at. */
   readonly reconcileMs: number;
   readonly backoff: BackoffPolicy;
+  /** How long a write that was cut off may still take effect: longer than the API server works on any request. */
+  readonly doubtMs: number;
   /** How many payloads are kept. */
   readonly retain: number;
   readonly allowUnsigned: boolean;
@@ -80,6 +82,8 @@ export class ReleaseWorker {
   /** The pass that runs enforces what is to be replaced: its way is not the way of the wanted payload. */
   #former = false;
   #reported = '';
+  /** Objects whose write was cut off before its answer, and when. */
+  readonly #doubts = new Map<string, number>();
   /** A payload that was in place when an earlier process ended: its status stands until the first look is over. */
   #resuming = false;
 
@@ -430,6 +434,7 @@ export class ReleaseWorker {
     signal: AbortSignal,
   ): Promise<PassOutcome> {
     const { client, clock, engine, check, domains } = this.#deps;
+    this.#settleDoubts(ledger);
     const input = this.#enforceInput(view, ledger, gates, signal);
     const deps = { client, clock, options: engine, check };
     const outcome = await enforce(deps, domains, fresh === undefined ? input : { ...input, fresh });
@@ -461,8 +466,27 @@ export class ReleaseWorker {
       prune: this.#prune,
       gates,
       completed: this.#wasCompleted(),
+      doubt: (id) => this.#doubts.set(id, this.#deps.clock.monotonic()),
       signal,
     };
+  }
+
+  /** Objects whose cut-off write can no longer arrive are written once more: the last word must be that of the last pass. */
+  #settleDoubts(ledger: LedgerStore): void {
+    const { clock, options } = this.#deps;
+    for (const [id, since] of this.#doubts) {
+      if (clock.monotonic() - since < options.doubtMs) continue;
+      this.#doubts.delete(id);
+      const entry = ledger.ledger.get(id);
+      if (entry?.state === 'applied') ledger.put({ ...entry, state: 'intended' });
+    }
+  }
+
+  /** Milliseconds until the next doubt can be settled. */
+  #nextDoubt(): number {
+    const { clock, options } = this.#deps;
+    const oldest = Math.min(never, ...this.#doubts.values());
+    return Math.max(0, oldest + options.doubtMs - clock.monotonic());
   }
 
   #counted(ledger: LedgerStore): void {
@@ -495,7 +519,7 @@ export class ReleaseWorker {
       this.#deps.check();
       await retained.drop(view.name, keep, options.retain, signal);
     }
-    return outcome.open ? options.reconcileMs : Math.min(options.reconcileMs, 5_000);
+    return Math.min(options.reconcileMs, outcome.open ? never : 5_000, this.#nextDoubt());
   }
 
   /** Paused or held: looks, reports and writes nothing. */

@@ -1,0 +1,176 @@
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import type { JsonObject } from '../../constructs/lib/json.ts';
+import { type CrashPoint, crashPoints, crashTransport } from '../faults/crash.ts';
+import type { KubeRequest } from '../faults/request.ts';
+import { is, type SliceBed, sliceBed } from './slice-bed.ts';
+import { type BuiltPayload, buildPayload, configMap, type PhaseInput, slicePhases, testKey } from './slice-payload.ts';
+
+/** Writes whose order is fixed. Leases and Events are written beside the work, statuses by their own clock. */
+const counted = ({ mutating, resource, subresource }: KubeRequest): boolean =>
+  mutating && resource !== 'leases' && resource !== 'events' && subresource !== 'status';
+const statuses = ({ mutating, resource, subresource }: KubeRequest): boolean =>
+  mutating && resource === 'releases' && subresource === 'status';
+
+/** The twelve objects, without a gate that somebody would have to open. */
+const phasesOf = (bed: SliceBed, value: string, more: readonly string[]): PhaseInput[] =>
+  slicePhases(
+    bed.names,
+    value,
+    more.map((name) => ({ object: configMap(bed.names.namespace, name) })),
+  ).map((phase) => (phase.name === 'workloads' ? { ...phase, gates: [] } : phase));
+
+const build = (bed: SliceBed, value: string, more: readonly string[] = []): Promise<BuiltPayload> =>
+  buildPayload({ release: bed.names.release, phases: phasesOf(bed, value, more), key: testKey });
+
+/** Short, since every death is waited for; long enough to be kept by a process that lives on a busy machine. */
+const lease = { durationMs: 2_000, renewEveryMs: 400, marginMs: 150, retryMs: 25, requestMs: 1_500 };
+
+interface Crash {
+  readonly nth: number;
+  readonly at: CrashPoint;
+  readonly match: (request: KubeRequest) => boolean;
+}
+
+/** Lets an executor die at one request; answers how many there were, and whether it died. */
+async function dieAt(
+  bed: SliceBed,
+  crash: Crash,
+  done: () => Promise<void>,
+): Promise<{ count: number; died: boolean }> {
+  let transport: ReturnType<typeof crashTransport> | undefined;
+  const executor = bed.executor({
+    lease,
+    wrap: (inner) => {
+      transport = crashTransport(inner, crash);
+      return transport.transport;
+    },
+  });
+  const crashed = new Promise<void>((resolve) => {
+    if (transport?.crashed.aborted) resolve();
+    transport?.crashed.addEventListener('abort', () => resolve(), { once: true });
+  });
+  await Promise.race([crashed, done()]);
+  // A process that died closes nothing; what it holds is not given back.
+  await executor.stop().catch(() => undefined);
+  return { count: transport?.count() ?? 0, died: transport?.crashed.aborted === true };
+}
+
+const liveObjects = async (bed: SliceBed, built: BuiltPayload): Promise<Map<string, JsonObject>> => {
+  const found = new Map<string, JsonObject>();
+  const { admin } = bed.server;
+  const { namespace, group, release } = bed.names;
+  const paths = [
+    `/api/v1/namespaces`,
+    `/apis/apiextensions.k8s.io/v1/customresourcedefinitions`,
+    `/api/v1/namespaces/${namespace}/serviceaccounts`,
+    `/apis/rbac.authorization.k8s.io/v1/namespaces/${namespace}/roles`,
+    `/apis/rbac.authorization.k8s.io/v1/namespaces/${namespace}/rolebindings`,
+    `/apis/rbac.authorization.k8s.io/v1/clusterroles`,
+    `/api/v1/namespaces/${namespace}/configmaps`,
+    `/apis/apps/v1/namespaces/${namespace}/deployments`,
+    `/apis/apps/v1/namespaces/${namespace}/daemonsets`,
+    `/apis/${group}/v1/namespaces/${namespace}/widgets`,
+  ];
+  for (const path of paths) {
+    const { body } = await admin.expect('GET', path, { query: { labelSelector: `keelson.dev/release=${release}` } });
+    for (const item of body.items) found.set(item.metadata.annotations['keelson.dev/id'], item);
+  }
+  assert.is(found.size, built.payload.objects.size, `live: ${[...found.keys()].join(' ')}`);
+  return found;
+};
+
+/** Everything is there once, as the payload says, written by us alone, and the ledger knows it by its UID. */
+async function assertConverged(bed: SliceBed, built: BuiltPayload, value: string): Promise<void> {
+  const live = await liveObjects(bed, built);
+  const ledger = await bed.ledger();
+  assert.equal(Object.keys(ledger).sort(), [...built.payload.objects.keys()].sort());
+  for (const [id, entry] of Object.entries(ledger)) {
+    assert.is(entry.state, 'applied', id);
+    assert.is(entry.uid, (live.get(id)?.metadata as JsonObject | undefined)?.uid, id);
+    assert.is(entry.payload, built.digest, id);
+  }
+  assert.equal((live.get(`/ConfigMap/${bed.names.namespace}/settings`) as JsonObject).data, { value });
+}
+
+const inPlace = (bed: SliceBed, built: BuiltPayload) => async (): Promise<void> => {
+  await bed.untilStatus('it is in place', (s) => s.raw.actual === built.digest && is(s, 'Ready', 'True'), 60_000);
+};
+
+/** A first install that dies once and is taken over. */
+async function install(crash: Crash): Promise<{ count: number; died: boolean }> {
+  const bed = await sliceBed();
+  try {
+    const built = await build(bed, 'one');
+    await bed.deliver(built);
+    await bed.applyRelease(built);
+    const result = await dieAt(bed, crash, inPlace(bed, built));
+    const next = bed.executor({ lease });
+    await inPlace(bed, built)();
+    await next.stop();
+    await assertConverged(bed, built, 'one');
+    return result;
+  } finally {
+    await bed.close();
+  }
+}
+
+/** A change (one edited, one new, one pruned) that dies once and is taken over. */
+async function change(crash: Crash): Promise<{ count: number; died: boolean }> {
+  const bed = await sliceBed();
+  try {
+    const before = await build(bed, 'one', ['leaves']);
+    await bed.deliver(before);
+    await bed.applyRelease(before);
+    const first = bed.executor({ lease });
+    await inPlace(bed, before)();
+    await first.stop();
+    const after = await build(bed, 'two', ['comes']);
+    await bed.deliver(after);
+    await bed.applyRelease(after);
+    const result = await dieAt(bed, crash, inPlace(bed, after));
+    const next = bed.executor({ lease });
+    await inPlace(bed, after)();
+    await next.stop();
+    await assertConverged(bed, after, 'two');
+    return result;
+  } finally {
+    await bed.close();
+  }
+}
+
+/** Dies at every request in turn until there is no further one; as many were tested as were counted. */
+async function everyN(
+  what: string,
+  scenario: (crash: Crash) => Promise<{ count: number; died: boolean }>,
+  match: Crash['match'],
+  at: CrashPoint,
+): Promise<number> {
+  const width = 10;
+  for (let from = 1; ; from += width) {
+    const tries = Array.from({ length: width }, (_, n) => scenario({ nth: from + n, at, match }));
+    const results = await Promise.all(tries);
+    const spared = results.findIndex(({ died }) => !died);
+    if (spared < 0) continue;
+    const tested = from + spared - 1;
+    const { count } = results[spared] ?? { count: -1 };
+    console.log(`${what}, ${at}: ${tested} tested = ${count} writes counted`);
+    assert.is(tested, count);
+    return tested;
+  }
+}
+
+for (const at of crashPoints) {
+  test(`a first install converges after a death ${at} of any write`, async () => {
+    assert.ok((await everyN('install', install, counted, at)) >= 18);
+  });
+  test(`a change converges after a death ${at} of any write`, async () => {
+    assert.ok((await everyN('change', change, counted, at)) >= 6);
+  });
+}
+
+test('a death at a write of the status changes nothing about that', async () => {
+  for (const at of crashPoints) for (const nth of [1, 2, 3, 5, 8]) await install({ nth, at, match: statuses });
+});
+
+test.run();
