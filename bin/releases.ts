@@ -53,6 +53,12 @@ export function settled(release: ReleaseView): 'done' | 'stuck' | undefined {
   return ready?.reason === 'GatesBypassed' && all ? 'done' : undefined;
 }
 
+/** Why a release rests although nothing is wrong with it: what was good before stays Ready meanwhile. */
+function rest(release: ReleaseView): Condition | undefined {
+  const progressing = conditionOf(release, 'Progressing');
+  return progressing?.status === 'False' && resting.has(progressing.reason) ? progressing : undefined;
+}
+
 /** One line that changes when, and only when, something worth telling changed. */
 export function progressLine(release: ReleaseView): string {
   const { sync, state } = release.status;
@@ -63,22 +69,30 @@ export function progressLine(release: ReleaseView): string {
     sync === undefined ? '' : `${sync.step} ${sync.done}/${sync.total}`,
     ready === undefined ? '' : `Ready=${ready.status} ${ready.reason}`,
     sync?.blocker === undefined ? '' : `waits: ${sync.blocker.message}`,
+    rest(release)?.message ?? '',
+    pinned(release),
   ];
   return parts.filter((part) => part !== '').join('  ');
+}
+
+function pinned({ annotations: found }: ReleaseView): string {
+  const pin = found[annotations.pin];
+  return pin === undefined ? '' : `pinned to ${pin}`;
 }
 
 export function releaseTable(releases: readonly ReleaseView[]): string {
   const rows = releases.map((release) => {
     const { sync, state, actual } = release.status;
     const ready = conditionOf(release, 'Ready');
+    const resting = rest(release);
     return [
       release.name,
       ready?.status ?? 'Unknown',
-      ready?.reason ?? 'NeverSeen',
+      resting?.reason ?? ready?.reason ?? 'NeverSeen',
       state ?? 'Initial',
       sync === undefined ? '' : `${sync.step} ${sync.done}/${sync.total}`,
       actual === undefined ? '-' : actual.replace(/^sha256:/, '').slice(0, 12),
-      sync?.blocker?.message ?? ready?.message ?? '',
+      [resting?.message ?? sync?.blocker?.message ?? ready?.message ?? '', pinned(release)].filter(Boolean).join('; '),
     ];
   });
   return table(['RELEASE', 'READY', 'REASON', 'STATE', 'STEP', 'ACTUAL', 'MESSAGE'], rows);

@@ -2,7 +2,7 @@ import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-const template = fileURLToPath(new URL('../../clusters/local/', import.meta.url));
+const template = fileURLToPath(new URL('../../../clusters/local/', import.meta.url));
 
 /** What only this machine knows about the local cluster. */
 export interface LocalFacts {

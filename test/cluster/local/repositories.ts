@@ -1,8 +1,15 @@
 import { mkdir } from 'node:fs/promises';
 import { simpleGit } from 'simple-git';
-import type { Place } from './place.ts';
 
-/** Git as the quickstart uses it: an identity of its own, and an error for every exit code but 0. */
+/** Where the two repositories of a local cluster are. */
+export interface Repositories {
+  /** Work tree with the specs. */
+  readonly specs: string;
+  /** Bare repository that receives the rendered tree. */
+  readonly rendered: string;
+}
+
+/** Git with an identity of its own, and an error for every exit code but 0. */
 function git(directory: string) {
   return simpleGit({
     baseDir: directory,
@@ -21,7 +28,7 @@ function git(directory: string) {
 }
 
 /** Makes both repositories: the specs with a work tree, the rendered one bare. */
-export async function makeRepositories(place: Place): Promise<void> {
+export async function makeRepositories(place: Repositories): Promise<void> {
   await mkdir(place.specs, { recursive: true });
   await mkdir(place.rendered, { recursive: true });
   await git(place.specs).init();
@@ -29,7 +36,7 @@ export async function makeRepositories(place: Place): Promise<void> {
 }
 
 /** Commits everything in the specs' work tree. */
-export async function commitSpecs(place: Place, message: string): Promise<void> {
+export async function commitSpecs(place: Pick<Repositories, 'specs'>, message: string): Promise<void> {
   const specs = git(place.specs);
   await specs.add('.');
   await specs.commit(message);

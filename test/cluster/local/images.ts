@@ -1,13 +1,13 @@
 import { fileURLToPath } from 'node:url';
-import type { BuiltImage } from '../../images/build.ts';
-import { buildKeelsonImage } from '../../images/keelson.ts';
-import { buildOvnImage } from '../../images/ovn.ts';
-import { pushImage } from '../../images/push.ts';
-import { packageChart } from '../../test/charts/build.ts';
-import { runtimePackages, runtimePrograms, runtimeScripts } from '../../test/charts/runtime.ts';
-import { pushArtifact, pushBlob } from '../../test/standins/push.ts';
+import type { BuiltImage } from '../../../images/build.ts';
+import { buildKeelsonImage } from '../../../images/keelson.ts';
+import { buildOvnImage } from '../../../images/ovn.ts';
+import { pushImage } from '../../../images/push.ts';
+import { packageChart } from '../../charts/build.ts';
+import { runtimePackages, runtimePrograms, runtimeScripts } from '../../charts/runtime.ts';
+import { pushArtifact, pushBlob } from '../../standins/push.ts';
 
-const entry = fileURLToPath(new URL('../keelson.ts', import.meta.url));
+const entry = fileURLToPath(new URL('../../../bin/keelson.ts', import.meta.url));
 
 export interface LocalImages {
   readonly keelson: BuiltImage;
