@@ -11,7 +11,13 @@ export type Fault =
   /** No answer until the client gives up or the plan is cleared. */
   | { readonly kind: 'hang' }
   /** Answered without the server: 429, 5xx, 410 and so on, with a Status body. */
-  | { readonly kind: 'status'; readonly code: number; readonly retryAfterSeconds?: number; readonly reason?: string }
+  | {
+      readonly kind: 'status';
+      readonly code: number;
+      readonly retryAfterSeconds?: number;
+      readonly reason?: string;
+      readonly message?: string;
+    }
   /** A watch ends with an ERROR event (410 Expired by default) after so many events. */
   | { readonly kind: 'watchError'; readonly afterEvents: number; readonly code?: number }
   /** A response breaks off in the middle of the line after so many whole lines. */
@@ -163,13 +169,17 @@ export function matches(match: RequestMatch, request: KubeRequest): boolean {
 }
 
 /** The Status object that the API server would answer with. */
-export function statusBody(code: number, reason = 'FaultInjected'): string {
+export function statusBody(
+  code: number,
+  reason = 'FaultInjected',
+  message = `injected by the test: ${reason}`,
+): string {
   return JSON.stringify({
     kind: 'Status',
     apiVersion: 'v1',
     metadata: {},
     status: 'Failure',
-    message: `injected by the test: ${reason}`,
+    message,
     reason,
     code,
   });
@@ -195,5 +205,9 @@ export function injectedAnswer(fault: Extract<Fault, { kind: 'status' }>): {
 } {
   const headers: Record<string, string> = { 'content-type': 'application/json' };
   if (fault.retryAfterSeconds !== undefined) headers['retry-after'] = String(fault.retryAfterSeconds);
-  return { status: fault.code, headers, body: statusBody(fault.code, fault.reason ?? usualReasons[fault.code]) };
+  return {
+    status: fault.code,
+    headers,
+    body: statusBody(fault.code, fault.reason ?? usualReasons[fault.code], fault.message),
+  };
 }

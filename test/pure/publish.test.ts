@@ -1,7 +1,4 @@
-import { spawn } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'uvu';
@@ -12,6 +9,7 @@ import { GitError } from '../../gitops/git/git.ts';
 import { specRepository } from '../../gitops/git/specs.ts';
 import { type PublishInput, type PublishOutcome, publish } from '../../gitops/publish/publish.ts';
 import { makeTree } from '../../renderer/sync/tree.ts';
+import { startGitServer } from '../standins/gitserver.ts';
 import { type Playground, playground } from './git-support.ts';
 
 const digest = (n: number): string => `sha256:${String(n).padStart(64, '0')}`;
@@ -222,44 +220,14 @@ inPlayground('publishes over HTTP, and tells neither a password nor a token when
   const specs = play.repository('specs', specFiles('one'));
   const target = play.bare('rendered.git');
   play.git(target, 'config', 'http.receivepack', 'true');
-  const wanted = `Basic ${Buffer.from('bot:canary-token').toString('base64')}`;
-  const server = createServer((request, response) => {
-    if (request.headers.authorization !== wanted) {
-      response.writeHead(401, { 'www-authenticate': 'Basic realm="git"' }).end();
-      return;
-    }
-    const { pathname, searchParams } = new URL(request.url ?? '/', 'http://localhost');
-    const child = spawn('git', ['http-backend'], {
-      env: {
-        ...play.env,
-        GIT_PROJECT_ROOT: play.root,
-        GIT_HTTP_EXPORT_ALL: '1',
-        PATH_INFO: pathname,
-        QUERY_STRING: searchParams.toString(),
-        REQUEST_METHOD: request.method ?? 'GET',
-        CONTENT_TYPE: request.headers['content-type'] ?? '',
-        HTTP_CONTENT_ENCODING: request.headers['content-encoding'] ?? '',
-        REMOTE_USER: 'bot',
-      },
-    });
-    request.pipe(child.stdin);
-    const chunks: Buffer[] = [];
-    child.stdout.on('data', (chunk: Buffer) => chunks.push(chunk));
-    child.on('close', () => {
-      const all = Buffer.concat(chunks);
-      const split = all.indexOf('\r\n\r\n');
-      let status = 200;
-      for (const line of all.subarray(0, split).toString().split('\r\n')) {
-        const [name = '', ...value] = line.split(': ');
-        if (name === 'Status') status = Number.parseInt(value.join(': '), 10);
-        else response.setHeader(name, value.join(': '));
-      }
-      response.writeHead(status).end(all.subarray(split + 4));
-    });
+  const server = await startGitServer({
+    root: play.root,
+    env: play.env,
+    username: 'bot',
+    password: 'canary-token',
+    refusal: (sent) => `denied: authorization: ${sent}`,
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
-  const url = `http://127.0.0.1:${port}/rendered.git`;
+  const url = `${server.url}/rendered.git`;
   try {
     const helper = join(play.root, 'askpass');
     const answer = (password: string): void =>
@@ -269,7 +237,7 @@ inPlayground('publishes over HTTP, and tells neither a password nor a token when
     const outcome = await run(play, specs, url, { git: withHelper, render: async () => rendering('one') });
     assert.is(outcome.kind, 'published');
     answer('canary-wrong');
-    const failing = `http://bot:canary-wrong@127.0.0.1:${port}/rendered.git`;
+    const failing = `http://bot:canary-wrong@127.0.0.1:${server.port}/rendered.git`;
     const target_ = { url: failing, branch: 'rendered', path: 'prod', checkedOut: false };
     try {
       await run(play, specs, url, { git: withHelper, target: target_, render: async () => rendering('two') });
@@ -280,8 +248,7 @@ inPlayground('publishes over HTTP, and tells neither a password nor a token when
       assert.match((error as Error).message, /Authentication failed/i);
     }
   } finally {
-    server.closeAllConnections();
-    await new Promise((resolve) => server.close(resolve));
+    await server.close();
   }
 });
 
