@@ -1,0 +1,149 @@
+import { spawnSync } from 'node:child_process';
+import { readdirSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { main } from '../../bin/program.ts';
+import { systemClock } from '../../constructs/lib/clock.ts';
+import { parseYaml } from '../../constructs/lib/yaml.ts';
+import { type Copy, copyExample } from './render-support.ts';
+
+/** The command line without a cluster: forms of output, exit statuses, and what it must never say. */
+
+async function keelson(
+  copy: Copy,
+  args: string[],
+  env: Record<string, string> = {},
+): Promise<{ code: number; out: string; err: string }> {
+  const out: string[] = [];
+  const err: string[] = [];
+  const cwd = dirname(dirname(copy.folder));
+  const code = await main(args, {
+    env: { PATH: process.env.PATH, HOME: cwd, ...env },
+    cwd,
+    clock: systemClock,
+    random: Math.random,
+    signal: new AbortController().signal,
+    out: (text) => void out.push(text),
+    err: (text) => void err.push(text),
+    terminal: false,
+  });
+  return { code, out: out.join('\n'), err: err.join('\n') };
+}
+
+const using = async (body: (copy: Copy) => Promise<void>): Promise<void> => {
+  const copy = copyExample();
+  try {
+    await body(copy);
+  } finally {
+    copy.dispose();
+  }
+};
+
+test('results come as a table, JSON or YAML, and mean the same', () =>
+  using(async (copy) => {
+    const json = JSON.parse((await keelson(copy, ['render', '-o', 'json'])).out);
+    const yaml = parseYaml((await keelson(copy, ['render', '--output', 'yaml'])).out, 'out').documents[0]?.value;
+    assert.equal(yaml, json);
+    assert.is(json[0].releases[0].name, 'manifests-demo');
+    assert.match(
+      (await keelson(copy, ['render'])).out,
+      /^CLUSTER +RELEASE +PHASES +OBJECTS +DIGEST\nexample +manifests-demo/,
+    );
+    assert.is((await keelson(copy, ['render', '-o', 'xml'])).code, 2);
+  }));
+
+test('help is no error; a wrong word, option or argument exits with 2', () =>
+  using(async (copy) => {
+    for (const args of [['--help'], ['help', 'plan'], ['--version']]) assert.is((await keelson(copy, args)).code, 0);
+    for (const args of [['rendr'], ['render', '--outt'], ['explain'], ['completion', 'tcsh'], ['approve', 'x'], []])
+      assert.is((await keelson(copy, args)).code, 2, args.join(' '));
+  }));
+
+test('render --out writes, finds nothing to do, tells a difference, and removes what it no longer renders', () =>
+  using(async (copy) => {
+    const tree = join(dirname(dirname(copy.folder)), 'out/example');
+    assert.is((await keelson(copy, ['render', '--out', 'out'])).code, 0);
+    assert.is((await keelson(copy, ['render', '--out', 'out', '--check'])).code, 0);
+    copy.remove('manifests/demo/30-web');
+    const check = await keelson(copy, ['render', '--out', 'out', '--check']);
+    assert.is(check.code, 3);
+    assert.match(check.out, /- payload\/manifests-demo\/30-web\/service_demo_web\.yaml/);
+    assert.ok(readdirSync(join(tree, 'payload/manifests-demo')).includes('30-web'), 'a check changed something');
+    assert.is((await keelson(copy, ['render', '--out', 'out'])).code, 0);
+    assert.equal(readdirSync(join(tree, 'payload/manifests-demo')).sort(), ['10-base', '20-config', 'index.json']);
+    assert.equal(
+      readdirSync(tree, { recursive: true }).filter((name) => String(name).endsWith('.part')),
+      [],
+    );
+  }));
+
+test('several folders need a choice, and -c may be given more than once', () =>
+  using(async (copy) => {
+    copy.write('../other/cluster.yaml', copy.read('cluster.yaml').replace('name: example', 'name: other'));
+    copy.write('../other/keelson.lock.yaml', copy.read('keelson.lock.yaml').replace('name: example', 'name: other'));
+    copy.write('../other/cluster.yaml', copy.read('../other/cluster.yaml').replace(/ {2}releases:[\s\S]*/, ''));
+    const none = await keelson(copy, ['render']);
+    assert.is(none.code, 2);
+
+    assert.match(none.err, /clusters\/ holds other, plain/);
+    const both = await keelson(copy, ['render', '-c', 'clusters/plain', '-c', 'clusters/other', '--out', 'out']);
+    assert.is(both.code, 0, both.err);
+    assert.match(both.out, /other: \d+ added/);
+    copy.write('../other/stray.yaml', 'kind: Nothing\n');
+    assert.is(
+      (await keelson(copy, ['render', '-c', 'clusters/plain', '-c', 'clusters/other', '--out', 'two'])).code,
+      2,
+    );
+    assert.not(
+      readdirSync(dirname(dirname(copy.folder))).includes('two'),
+      'one cluster was written although another failed',
+    );
+  }));
+
+test('neither a signing key nor its content is ever told', () =>
+  using(async (copy) => {
+    const canary = '-----BEGIN PRIVATE KEY-----\ncanaryKeyMaterial\n-----END PRIVATE KEY-----\n';
+    copy.write('../../key', canary);
+    for (const said of [
+      await keelson(copy, ['publish'], { KEELSON_SIGNING_KEY: canary }),
+      await keelson(copy, ['publish', '--key', 'key']),
+      await keelson(copy, ['publish', '--key', 'no-such-file']),
+    ]) {
+      assert.is(said.code, 2, said.err);
+      assert.not.match(`${said.out}${said.err}`, /canaryKeyMaterial/);
+    }
+  }));
+
+test('approve prints what to commit, and explain what a word means', () =>
+  using(async (copy) => {
+    const digest = `sha256:${'a'.repeat(64)}`;
+    const said = await keelson(copy, ['approve', 'manifests-demo', '--plan', digest]);
+    copy.write(
+      'cluster.yaml',
+      copy.read('cluster.yaml').replace(/ {2}releases:[\s\S]*/, said.out.replace(/^spec:\n/, '')),
+    );
+    assert.is((await keelson(copy, ['render'])).code, 0, copy.read('cluster.yaml'));
+    assert.match(copy.read('cluster.yaml'), new RegExp(`mode: destructive\\n +planDigest: ${digest}`));
+    assert.is((await keelson(copy, ['approve', 'manifests-demo', '--plan', 'latest'])).code, 2);
+    assert.match((await keelson(copy, ['explain', 'fieldconflict'])).out, /^FieldConflict \(/);
+    assert.is((await keelson(copy, ['explain', 'NoSuchWord'])).code, 2);
+  }));
+
+test('completion scripts are well-formed and know every verb', () =>
+  using(async (copy) => {
+    const bash = (await keelson(copy, ['completion', 'bash'])).out;
+    const parsed = spawnSync('bash', ['-n'], { input: bash });
+    assert.is(parsed.status, 0, String(parsed.stderr));
+    const script = `${bash}\nCOMP_WORDS=(keelson keys ""); COMP_CWORD=2; _keelson; echo "\${COMPREPLY[@]}"`;
+    assert.match(String(spawnSync('bash', [], { input: script }).stdout), /^init /);
+    for (const shell of ['zsh', 'fish']) assert.match((await keelson(copy, ['completion', shell])).out, /publish/);
+  }));
+
+test('the published program is plain JavaScript that names what is missing', () => {
+  const shim = join(import.meta.dirname, '../../bin/keelson.mjs');
+  assert.match(readFileSync(shim, 'utf8'), /^#!\/usr\/bin\/env node\n/);
+  assert.is(spawnSync(process.execPath, ['--check', shim]).status, 0);
+});
+
+test.run();
