@@ -1,6 +1,6 @@
 import { managers } from '../../constructs/api/constants.ts';
-import { payloadObjectId } from '../../constructs/api/payload.ts';
-import { isObject, type JsonValue, toPointer } from '../../constructs/lib/json.ts';
+import { type PayloadObject, payloadObjectId } from '../../constructs/api/payload.ts';
+import { getAt, isObject, type JsonValue, setAt, toPointer } from '../../constructs/lib/json.ts';
 import { objectId } from '../../constructs/lib/names.ts';
 import { redact } from '../../constructs/lib/redact.ts';
 import type { KubeClient } from '../../executor/kube/client.ts';
@@ -28,12 +28,11 @@ export async function run(invocation: Invocation, options: TreeOptions): Promise
   const differences = await withClient(invocation, options, async (client) => {
     const found: Difference[] = [];
     for (const [release, content] of contentsOf(tree)) {
-      const skipped = new Set(
-        content.phases.flatMap((p) => p.objects.filter((o) => o.absent || o.createOnly).map(payloadObjectId)),
-      );
+      const entries = new Map(content.phases.flatMap((p) => p.objects).map((entry) => [payloadObjectId(entry), entry]));
       for (const object of objectsBelow(tree, `payload/${release}`)) {
-        if (skipped.has(objectId(refOf(object)))) continue;
-        const difference = await compare(invocation, client, release, object);
+        const entry = entries.get(objectId(refOf(object)));
+        if (entry === undefined || entry.absent || entry.createOnly) continue;
+        const difference = await compare(invocation, client, { release, object, entry });
         if (difference !== undefined) found.push(difference);
       }
     }
@@ -49,12 +48,27 @@ export async function run(invocation: Invocation, options: TreeOptions): Promise
   return differences.length === 0 ? exitCodes.done : exitCodes.differs;
 }
 
-async function compare(
-  invocation: Invocation,
-  client: KubeClient,
-  release: string,
-  object: KubeObject,
-): Promise<Difference | undefined> {
+interface Wanted {
+  readonly release: string;
+  readonly object: KubeObject;
+  readonly entry: PayloadObject;
+}
+
+/** The object as the executor would write it: what it binds or gives up is taken from the live object. */
+function bound({ object, entry }: Wanted, live: KubeObject): KubeObject {
+  let result: JsonValue = object;
+  for (const { at } of entry.bind ?? []) {
+    const value = getAt(live, at);
+    if (value !== undefined) result = setAt(result, at, value);
+  }
+  if (entry.conflict === 'yield')
+    for (const at of entry.yieldFields ?? [])
+      if (getAt(result, at) !== undefined) result = setAt(result, at, undefined);
+  return result as KubeObject;
+}
+
+async function compare(invocation: Invocation, client: KubeClient, wanted: Wanted): Promise<Difference | undefined> {
+  const { release, object } = wanted;
   const { signal } = invocation;
   const ref = refOf(object);
   const say = (what: Difference['what'], details: readonly string[] = []): Difference => ({
@@ -66,7 +80,7 @@ async function compare(
   const live = await client.get(ref, { signal });
   if (live.type === 'absent' || live.type === 'kindAbsent' || live.type === 'namespaceMissing') return say('missing');
   if (live.type !== 'found') return say('unknown', [live.message]);
-  const outcome = await client.apply(object, {
+  const outcome = await client.apply(bound(wanted, live.object), {
     fieldManager: managers.objects,
     dryRun: true,
     live: live.object,
