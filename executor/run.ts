@@ -4,6 +4,7 @@ import { labels, leaseNames, managers, systemNamespace, timings } from '../const
 import type { Clock, Random } from '../constructs/lib/clock.ts';
 import { ProblemError } from '../constructs/lib/problems.ts';
 import { defaultEngineOptions, type EngineOptions } from './apply/engine.ts';
+import type { AttemptInfo } from './kube/call.ts';
 import { createClient, type KubeClient } from './kube/client.ts';
 import type { CredentialSource } from './kube/credentials.ts';
 import { EventRecorder } from './kube/events.ts';
@@ -11,7 +12,7 @@ import type { ReflectorTimings } from './kube/reflector.ts';
 import { createTransport, type OwnedTransport, type Transport } from './kube/transport.ts';
 import type { HeldLease } from './lease/held.ts';
 import { lead } from './lease/leadership.ts';
-import { defaultLeaseTimings, type LeaseTimings } from './lease/timings.ts';
+import { defaultLeaseTimings, type LeaseTimings, leaseTimings } from './lease/timings.ts';
 import { networkDomain } from './network/domain.ts';
 import { installationMetrics } from './network/metrics.ts';
 import { NetworkReconciler } from './network/reconciler.ts';
@@ -38,6 +39,8 @@ export interface ExecutorOptions {
   readonly allowUnsigned?: boolean;
   /** Gates that are treated as open; refused unless the namespace is labelled as that of a test cluster. */
   readonly bypassGates?: readonly string[];
+  /** Milliseconds of every Lease in place of the usual ones; refused like bypassed gates where it is no test cluster. */
+  readonly testLeaseMs?: number;
   readonly retain?: number;
   /** Port of metrics on the loopback address; 0 takes a free one, absent serves none. */
   readonly metricsPort?: number;
@@ -55,24 +58,32 @@ export interface ExecutorOptions {
 
 /**
  * Gates that may be bypassed here.
- * @throws ProblemError when the namespace does not say that this is a test cluster.
+ * @throws ProblemError when options for test clusters are given and the namespace does not say that this is one.
  */
 async function permittedBypass(
   client: KubeClient,
   namespace: string,
-  gates: readonly string[],
+  { bypassGates: gates = [], testLeaseMs }: Pick<ExecutorOptions, 'bypassGates' | 'testLeaseMs'>,
   signal: AbortSignal,
 ): Promise<ReadonlySet<string>> {
-  if (gates.length === 0) return new Set();
+  if (gates.length === 0 && testLeaseMs === undefined) return new Set();
   const found = await client.get({ apiVersion: 'v1', kind: 'Namespace', name: namespace }, { signal });
   const marked = found.type === 'found' && found.object.metadata.labels?.[labels.testCluster] === 'true';
   if (marked) return new Set(gates);
+  const unlabelled = `namespace ${namespace} is not labelled ${labels.testCluster}=true`;
   throw new ProblemError([
-    {
-      reason: 'BypassRefused',
-      message: `gates ${gates.join(', ')} can not be bypassed: namespace ${namespace} is not labelled ${labels.testCluster}=true`,
-      remedy: 'start the executor without --test-bypass-gates; only a test cluster may go past gates without looking',
-    },
+    gates.length > 0
+      ? {
+          reason: 'BypassRefused',
+          message: `gates ${gates.join(', ')} can not be bypassed: ${unlabelled}`,
+          remedy:
+            'start the executor without --test-bypass-gates; only a test cluster may go past gates without looking',
+        }
+      : {
+          reason: 'BypassRefused',
+          message: `Leases can not be shortened: ${unlabelled}`,
+          remedy: 'start the executor without --test-lease-duration; shorter Leases forgive less delay',
+        },
   ]);
 }
 
@@ -81,22 +92,30 @@ async function permittedBypass(
  * Lease is given up.
  * @throws ProblemError for options that this cluster refuses.
  */
-export async function runExecutor(options: ExecutorOptions, signal: AbortSignal): Promise<void> {
+export async function runExecutor(given: ExecutorOptions, signal: AbortSignal): Promise<void> {
+  const { testLeaseMs } = given;
+  const options =
+    testLeaseMs === undefined ? given : { ...given, lease: { ...leaseTimings(testLeaseMs), ...given.lease } };
   const { clock, random, namespace = systemNamespace, log = () => undefined } = options;
   const registry = new Registry();
   const metrics = executorMetrics(registry);
   const networkMetrics = installationMetrics(registry);
+  const silence = tellSilence(clock, log);
   const transport: OwnedTransport = createTransport({ credentials: options.credentials });
   const client = createClient({
     transport: options.wrapTransport?.(transport.send) ?? transport.send,
     clock,
     random,
-    onAttempt: (attempt) => metrics.attempted(attempt),
+    onAttempt: (attempt) => {
+      metrics.attempted(attempt);
+      silence(attempt);
+    },
   });
   const server = options.metricsPort === undefined ? undefined : await serveMetrics(registry, options.metricsPort);
   if (server !== undefined) options.onListening?.(server.port);
   try {
-    const bypassGates = await permittedBypass(client, namespace, options.bypassGates ?? [], signal);
+    const bypassGates = await permittedBypass(client, namespace, options, signal);
+    if (testLeaseMs !== undefined) log('warn', 'Leases are shortened', { testLeaseMs });
     if (bypassGates.size > 0) log('warn', 'gates are bypassed', { gates: [...bypassGates] });
     const seat = new Seat(signal);
     await lead(
@@ -126,6 +145,18 @@ export async function runExecutor(options: ExecutorOptions, signal: AbortSignal)
     await server?.close();
     await transport.close();
   }
+}
+
+const silenceEveryMs = 10_000;
+
+/** Tells of requests without an answer, now and then: a process that waits for its API server must say so. */
+function tellSilence(clock: Clock, log: NonNullable<ExecutorOptions['log']>): (attempt: AttemptInfo) => void {
+  let told = Number.NEGATIVE_INFINITY;
+  return ({ method, path, status }) => {
+    if (status !== undefined || clock.monotonic() - told < silenceEveryMs) return;
+    told = clock.monotonic();
+    log('warn', 'the API server does not answer', { method, path });
+  };
 }
 
 /**

@@ -3,6 +3,7 @@ import { hostname } from 'node:os';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import pino from 'pino';
 import { ports, roles } from '../../constructs/api/constants.ts';
+import { parseDuration } from '../../constructs/lib/duration.ts';
 import { type CredentialSource, inClusterCredentials, kubeConfigCredentials } from '../../executor/kube/credentials.ts';
 import { runExecutor } from '../../executor/run.ts';
 import type { Invocation } from '../invocation.ts';
@@ -16,6 +17,7 @@ interface ExecutorFlags {
   readonly planOnly?: boolean;
   readonly allowUnsigned?: boolean;
   readonly testBypassGates?: string;
+  readonly testLeaseDuration?: number;
   readonly retain: number;
   readonly metricsPort: number;
 }
@@ -23,6 +25,14 @@ interface ExecutorFlags {
 function whole(text: string): number {
   if (!/^\d+$/.test(text)) throw new InvalidArgumentError('a whole number is needed');
   return Number(text);
+}
+
+function duration(text: string): number {
+  try {
+    return parseDuration(text);
+  } catch {
+    throw new InvalidArgumentError('a duration such as 5s is needed');
+  }
 }
 
 const words = (text: string | undefined): string[] => (text ?? '').split(',').filter((word) => word !== '');
@@ -58,9 +68,12 @@ export function executorCommand(invocation: Invocation): Command {
     .option('--plan-only', 'plan and report, and write nothing else')
     .option('--allow-unsigned', 'accept payloads that nobody signed; shown as condition Unverified')
     .option('--test-bypass-gates <types>', 'gates to go past without looking; only in a test cluster')
+    .option('--test-lease-duration <duration>', 'shorter Leases; only in a test cluster', duration)
     .option('--retain <n>', 'how many payloads are kept', whole, 3)
     .option('--metrics-port <port>', 'port of metrics on the loopback address', whole, ports.metrics)
-    .action(async (flags: ExecutorFlags) => {
+    .action(async (_flags: unknown, command: Command) => {
+      // Some of these options exist for every command, and are then parsed by the program.
+      const flags = command.optsWithGlobals<ExecutorFlags>();
       if (flags.role !== 'executor') throw new InvalidArgumentError(`role '${flags.role}' is not part of this version`);
       const log = pino({ name: 'keelson-executor' });
       await runExecutor(
@@ -74,6 +87,7 @@ export function executorCommand(invocation: Invocation): Command {
           planOnly: flags.planOnly ?? false,
           allowUnsigned: flags.allowUnsigned ?? false,
           bypassGates: words(flags.testBypassGates),
+          ...(flags.testLeaseDuration === undefined ? {} : { testLeaseMs: flags.testLeaseDuration }),
           retain: flags.retain,
           metricsPort: flags.metricsPort,
           onListening: (port) => log.info({ port }, 'metrics are served'),

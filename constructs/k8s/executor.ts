@@ -74,7 +74,7 @@ function podSpec(options: ExecutorOptions, labels: JsonObject): JsonObject {
 }
 
 function container(options: ExecutorOptions): JsonObject {
-  const { apiServer, namespace, retain, testBypassGates } = options.spec.executor;
+  const { apiServer, namespace, retain, testBypassGates, testLeaseDuration } = options.spec.executor;
   return {
     name: 'executor',
     image: options.image,
@@ -83,6 +83,7 @@ function container(options: ExecutorOptions): JsonObject {
       // The usual variables lead to the cluster address of the API server, which needs a working network.
       ...(apiServer === undefined ? [] : [`--api-server=${apiServer}`]),
       ...(testBypassGates.length === 0 ? [] : [`--test-bypass-gates=${testBypassGates.join(',')}`]),
+      ...(testLeaseDuration === undefined ? [] : [`--test-lease-duration=${testLeaseDuration}`]),
     ],
     env: [
       { name: 'POD_NAME', valueFrom: { fieldRef: { apiVersion: 'v1', fieldPath: 'metadata.name' } } },

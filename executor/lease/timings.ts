@@ -19,6 +19,19 @@ export const defaultLeaseTimings: LeaseTimings = {
   requestMs: 5_000,
 };
 
+/** The usual times, all of them in proportion to another duration. */
+export function leaseTimings(durationMs: number): LeaseTimings {
+  const scaled = (ms: number): number => Math.round((ms * durationMs) / defaultLeaseTimings.durationMs);
+  const { renewEveryMs, marginMs, retryMs, requestMs } = defaultLeaseTimings;
+  return {
+    durationMs,
+    renewEveryMs: scaled(renewEveryMs),
+    marginMs: scaled(marginMs),
+    retryMs: scaled(retryMs),
+    requestMs: scaled(requestMs),
+  };
+}
+
 /** @throws RangeError for times that could not keep a Lease. */
 export function checkTimings(timings: LeaseTimings): void {
   const { durationMs, renewEveryMs, marginMs, retryMs, requestMs } = timings;
