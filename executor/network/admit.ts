@@ -108,12 +108,12 @@ function placementProblems(entry: InstallationEntry, snapshot: NetworkSnapshot, 
       });
   }
   const known = new Set(entry.nodes.map((node) => node.name));
-  for (const node of nodes.filter(
-    (live) => matches(live, installation.spec.central.nodeSelector) && !known.has(live.name),
-  ))
+  const matching = nodes.filter((live) => matches(live, installation.spec.central.nodeSelector));
+  const extra = matching.filter((live) => !known.has(live.name)).map((live) => live.name);
+  if (extra.length > 0)
     problems.push({
       reason: 'InventoryStale',
-      message: `node ${node.name} carries the central label and is not among the ${entry.nodes.length} rendered nodes; a central pod could land there and would not start`,
+      message: `${matching.length} nodes carry the central label, and the payload was rendered for ${entry.nodes.length}: a central pod could land on ${extra.join(', ')} and would not start`,
       object,
       path,
       remedy: 'take the label off the node, or run keelson inventory and render again',

@@ -4,7 +4,9 @@ import type { Inventory } from '../../constructs/api/inventory.ts';
 import { generateKeyPair, type KeyPair } from '../../constructs/api/signature.ts';
 import type { Unit } from '../../constructs/api/tree.ts';
 import { systemClock } from '../../constructs/lib/clock.ts';
+import { sha256Digest } from '../../constructs/lib/digest.ts';
 import type { JsonObject } from '../../constructs/lib/json.ts';
+import { gzipFixed, packTar } from '../../constructs/lib/tar.ts';
 import { parseYaml } from '../../constructs/lib/yaml.ts';
 import type { Transport } from '../../executor/kube/transport.ts';
 import type { KubeObject } from '../../executor/kube/types.ts';
@@ -13,7 +15,7 @@ import type { Rendered, RenderOutcome } from '../../renderer/render.ts';
 import { createNodes, type Extra, type FakeNode } from '../apiserver/extras.ts';
 import { serviceAccountToken } from '../apiserver/namespace.ts';
 import { type ApiServer, startApiServer } from '../apiserver/server.ts';
-import { packageChart } from '../charts/build.ts';
+import { type ChartFiles, chartFiles, packageChart } from '../charts/build.ts';
 import type { ChartVariant } from '../charts/variants.ts';
 import { FaultPlan, type RequestRecord, violationsVariable } from '../faults/plan.ts';
 import { faultTransport } from '../faults/transport.ts';
@@ -47,6 +49,8 @@ export interface Workshop {
   readonly key: KeyPair;
   /** Packs a chart of the tests and puts it on the shelf. */
   chart(variant?: ChartVariant): Promise<ChartPin>;
+  /** The newer shape with its files edited, under a tag and an appVersion of its own. */
+  edited(tag: string, edit: (files: ChartFiles) => void, appVersion?: string): Promise<ChartPin>;
   close(): Promise<void>;
 }
 
@@ -61,6 +65,15 @@ export async function workshop(make: () => Promise<Shelf> = countingShelf): Prom
       const packed = await packageChart(variant);
       await shelf.putChart(packed.version, packed.bytes);
       return { tag: packed.version, digest: packed.digest, appVersion: packed.version.replace(/^v/, '') };
+    },
+    async edited(tag, edit, appVersion = '1.16.13') {
+      const files = await chartFiles('new');
+      for (const [path, text] of files) files.set(path, text.replaceAll('1.16.13', appVersion));
+      edit(files);
+      const entries = [...files].map(([path, text]) => ({ path: `kube-ovn/${path}`, bytes: Buffer.from(text) }));
+      const bytes = gzipFixed(await packTar(entries));
+      await shelf.putChart(tag, bytes);
+      return { tag, digest: sha256Digest(bytes), appVersion };
     },
     async close() {
       await bench.close();
@@ -97,6 +110,8 @@ export interface NetworkBed {
   tryRender(text?: Partial<ClusterText>): Promise<RenderOutcome>;
   /** Applies units of a rendered tree as a courier does; all three by default. */
   deliver(rendered: Rendered, units?: readonly Unit[]): Promise<void>;
+  /** Server-side apply by an administrator, under any manager. */
+  apply(object: object, manager: string): Promise<void>;
   get(path: string): Promise<Loose>;
   patch(path: string, body: unknown): Promise<Loose>;
   release(): Promise<Loose>;
@@ -150,8 +165,8 @@ export async function networkBed(
     const reply = await admin.request('GET', path);
     return reply.status === 200 ? reply.body : undefined;
   };
-  const apply = async (object: KubeObject): Promise<void> => {
-    const outcome = await edge.client.apply(object, { fieldManager: 'keelson-deliver', signal: closing.signal });
+  const apply = async (object: KubeObject, manager = 'keelson-deliver'): Promise<void> => {
+    const outcome = await edge.client.apply(object, { fieldManager: manager, signal: closing.signal });
     if (!('object' in outcome))
       throw new Error(`${object.kind} ${object.metadata.name}: ${outcome.type} ${JSON.stringify(outcome)}`);
   };
@@ -174,10 +189,11 @@ export async function networkBed(
           for (const object of objects.filter(first)) await apply(object);
         for (const { metadata } of objects.filter(isDefinition)) await established(bed, metadata.name ?? '');
         const rest = objects.filter((object) => !isNamespace(object) && !isDefinition(object));
-        await Promise.all(rest.map(apply));
+        await Promise.all(rest.map((object) => apply(object)));
         if (unit === '10-system') await prepareSystem(server, shop.key);
       }
     },
+    apply: (object, manager) => apply(object as KubeObject, manager),
     get,
     async patch(path, body) {
       return (await admin.expect('PATCH', path, { body, type: 'application/merge-patch+json' })).body;

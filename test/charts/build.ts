@@ -42,7 +42,7 @@ const newerTemplates = ['central-hcp-rbac', 'central-pvc', 'central-svc'];
 const versions = { new: '1.16.13', old: '1.16.2' } as const;
 
 /** The files of one shape, before any variant's edits. */
-async function chartFiles(shape: 'new' | 'old'): Promise<ChartFiles> {
+export async function chartFiles(shape: 'new' | 'old'): Promise<ChartFiles> {
   const files = await filesBelow(join(here, 'kube-ovn'));
   if (shape === 'new') return files;
   for (const [path, text] of await filesBelow(join(here, 'kube-ovn-old'))) files.set(path, text);
