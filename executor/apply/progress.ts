@@ -27,15 +27,16 @@ export interface HeldObject {
   readonly by: string;
 }
 
-/** The record of one payload. `changed` is called after every change that status would show. */
+/** The record of one payload. `changed` is called after every change that
+ * status would show, and with false after a look that showed none. */
 export class PassProgress {
   readonly digest: string;
   readonly #now: () => number;
-  readonly #changed: () => void;
+  readonly #changed: (moved: boolean) => void;
   #phases: PhaseRecord[];
   held: readonly HeldObject[] = [];
 
-  constructor(digest: string, content: PayloadContent, now: () => number, changed: () => void) {
+  constructor(digest: string, content: PayloadContent, now: () => number, changed: (moved: boolean) => void) {
     this.digest = digest;
     this.#now = now;
     this.#changed = changed;
@@ -81,6 +82,8 @@ export class PassProgress {
       const same = gates.length === phase.gates.length && gates.every((record, n) => record === phase.gates[n]);
       return same ? phase : { ...phase, gates };
     });
+    // Time passes although nothing else does: what waits becomes slow.
+    this.#changed(false);
   }
 
   #change(name: string, change: (phase: PhaseRecord) => PhaseRecord): void {
@@ -91,6 +94,6 @@ export class PassProgress {
       any ||= next !== phase;
       return next;
     });
-    if (any) this.#changed();
+    if (any) this.#changed(true);
   }
 }

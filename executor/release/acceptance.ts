@@ -3,7 +3,7 @@
  * written in them, and everything that is wrong is told at once.
  */
 
-import type { PayloadContent } from '../../constructs/api/payload.ts';
+import { type PayloadContent, payloadObjectId } from '../../constructs/api/payload.ts';
 import type { Payload } from '../../constructs/api/payload-codec.ts';
 import { makePlan, needsApproval, type Plan } from '../../constructs/api/plan.ts';
 import type { AcceptanceStep, ReleaseSpec } from '../../constructs/api/release.ts';
@@ -19,7 +19,7 @@ import type { RetainedStore } from '../source/retained.ts';
 import type { PayloadSource } from '../source/source.ts';
 import { readTrustSecret } from '../source/trust.ts';
 import { type Verified, verifyArchive } from '../source/verify.ts';
-import { missingRights, neededRights } from './access.ts';
+import { type Handled, missingRights, neededRights } from './access.ts';
 import type { Classification, DomainSession, DomainTarget, SealedDomain } from './domain.ts';
 import { lintDefinition, lintMarks, lintWebhooks } from './lint.ts';
 import { checkCluster, checkDependencies, checkNodes, checkRequirements, checkSpecs } from './preconditions.ts';
@@ -217,13 +217,7 @@ async function preconditions(
   const { client } = deps;
   const { signal } = input;
   const { content } = loaded.payload.index;
-  const former = new Set(input.previous === undefined ? [] : [...input.ledger.ledger.keys()]);
-  const removed = new Set(
-    loaded.items
-      .filter((item) => former.has(item.id) && (item.entry.absent || item.entry.recreate))
-      .map(({ id }) => id),
-  );
-  const rights = await neededRights(client, loaded.items, removed, signal);
+  const rights = await neededRights(client, handledBy(input, loaded), loaded.items, signal);
   return [
     ...checkDependencies(input.spec.dependsOn, deps.releaseOf),
     ...lintMarks(loaded.items, input.release),
@@ -233,6 +227,21 @@ async function preconditions(
     ...(await checkNodes(client, content, signal)),
     ...(await checkSpecs(client, content, signal)),
     ...(await missingRights(client, rights, signal)),
+  ];
+}
+
+/** Everything that the payload writes or removes, with the verbs that this takes. */
+function handledBy(input: AcceptInput, { items }: Loaded): Handled[] {
+  const wanted = new Set(items.map(({ id }) => id));
+  const going = (input.previous?.content.phases ?? [])
+    .flatMap(({ objects }) => objects)
+    .filter((entry) => !wanted.has(payloadObjectId(entry)) && !entry.keep && !entry.absent);
+  return [
+    ...items.map(({ entry }): Handled => {
+      if (entry.absent) return { entry, verbs: ['get', 'delete'] };
+      return { entry, verbs: entry.recreate ? ['get', 'patch', 'create', 'delete'] : ['get', 'patch', 'create'] };
+    }),
+    ...going.map((entry): Handled => ({ entry, verbs: ['get', 'delete'] })),
   ];
 }
 

@@ -1,11 +1,13 @@
 /** Whether this executor may do what a plan needs: every missing rule at once. */
 import { managers } from '../../constructs/api/constants.ts';
+import type { PayloadObject } from '../../constructs/api/payload.ts';
 import { isObject } from '../../constructs/lib/json.ts';
 import { groupOf } from '../../constructs/lib/names.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
 import { eachLimited } from '../apply/concurrency.ts';
 import type { Item } from '../apply/items.ts';
 import type { KubeClient } from '../kube/client.ts';
+import type { KindRef } from '../kube/types.ts';
 import type { ReviewObject } from '../kube/verbs/create.ts';
 
 /** One right that is needed, for all of `names`; for objects of any name when there are none. */
@@ -18,46 +20,47 @@ export interface NeededRight {
   readonly names: readonly string[];
 }
 
+/** An object and what is to be done with it. */
+export interface Handled {
+  readonly entry: Pick<PayloadObject, 'apiVersion' | 'kind' | 'namespace' | 'name'>;
+  readonly verbs: readonly NeededRight['verb'][];
+}
+
 /** Plural name of a kind: as it is served, or as the CRD that comes with the payload says. */
 async function pluralOf(
   client: KubeClient,
-  item: Item,
+  kind: KindRef,
   items: readonly Item[],
   signal: AbortSignal,
 ): Promise<string | undefined> {
-  const served = await client.resource(item.entry, { signal });
+  const served = await client.resource(kind, { signal });
   if (served.type === 'resource') return served.resource.plural;
-  const group = groupOf(item.entry.apiVersion);
   const crd = items.find(({ object, entry }) => {
     const names = object.spec?.names;
-    return (
-      entry.kind === 'CustomResourceDefinition' &&
-      object.spec?.group === group &&
-      isObject(names) &&
-      names.kind === item.entry.kind
-    );
+    const isCrd = entry.kind === 'CustomResourceDefinition' && object.spec?.group === groupOf(kind.apiVersion);
+    return isCrd && isObject(names) && names.kind === kind.kind;
   });
   const names = crd?.object.spec?.names;
   return isObject(names) && typeof names.plural === 'string' ? names.plural : undefined;
 }
 
-/** The rights that writing these items takes, each once. */
+/** The rights that this takes, each once. `items` tell the plurals of kinds that come with the payload. */
 export async function neededRights(
   client: KubeClient,
+  handled: readonly Handled[],
   items: readonly Item[],
-  removed: ReadonlySet<string>,
   signal: AbortSignal,
 ): Promise<NeededRight[]> {
   const rights = new Map<string, NeededRight & { names: string[] }>();
   const plurals = new Map<string, string | undefined>();
-  for (const item of items) {
-    const { apiVersion, kind, namespace, name } = item.entry;
+  for (const { entry, verbs } of handled) {
+    const { apiVersion, kind, namespace, name } = entry;
     const key = `${apiVersion} ${kind}`;
-    if (!plurals.has(key)) plurals.set(key, await pluralOf(client, item, items, signal));
+    if (!plurals.has(key)) plurals.set(key, await pluralOf(client, entry, items, signal));
     const resource = plurals.get(key);
     if (resource === undefined) continue;
-    const verbs = ['get', 'list', 'patch', 'create', ...(removed.has(item.id) ? (['delete'] as const) : [])] as const;
-    for (const verb of verbs) {
+    // Whatever is handled is also listed, to see what is live of it; a list knows no names.
+    for (const verb of ['list' as const, ...verbs]) {
       const place = `${verb} ${groupOf(apiVersion)} ${resource} ${namespace ?? ''}`;
       const right = rights.get(place) ?? {
         verb,

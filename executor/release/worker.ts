@@ -234,7 +234,7 @@ export class ReleaseWorker {
       index.digest,
       index.content,
       () => this.#deps.clock.now(),
-      () => this.#moved(),
+      (moved) => this.#moved(moved),
     );
     if (record.desired === record.actual)
       record.accepted = { status: 'True', step: 'Accepted', message: 'the payload is accepted' };
@@ -555,10 +555,10 @@ export class ReleaseWorker {
     return record.stalled && this.#current !== undefined ? options.reconcileMs : pause;
   }
 
-  /** The pass moved on. */
-  #moved(): void {
+  /** The pass moved on, or looked and found everything as before. */
+  #moved(moved: boolean): void {
     const { record } = this;
-    record.lastProgress = this.#deps.clock.now();
+    if (moved) record.lastProgress = this.#deps.clock.now();
     if (this.#former || this.#wasCompleted()) this.#tell();
     else {
       record.step = record.progress?.phases.find(({ state }) => state !== 'Done')?.name ?? record.step;

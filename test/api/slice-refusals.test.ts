@@ -281,7 +281,7 @@ test('a limit that passes fails its gate with object, elapsed time and limit', a
     const phases: PhaseInput[] = [
       {
         name: 'workloads',
-        gates: [gate('WorkloadsReady', 'workloads', { softLimit: '100ms', limit: '1s' })],
+        gates: [gate('WorkloadsReady', 'workloads', { softLimit: '100ms', limit: '4s' })],
         manifests: [{ object: deployment(namespace, 'server') }],
       },
     ];
@@ -299,7 +299,7 @@ test('a limit that passes fails its gate with object, elapsed time and limit', a
     );
     assert.match(
       status.condition('Failing')?.message ?? '',
-      /WorkloadsReady\(workloads\) NotObserved: Deployment.apps .*\/server: .*limit 1s/,
+      /WorkloadsReady\(workloads\) NotObserved: Deployment.apps .*\/server: .*limit 4s/,
     );
     assert.is(status.condition('Ready')?.status, 'False');
   } finally {
