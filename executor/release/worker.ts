@@ -184,7 +184,8 @@ export class ReleaseWorker {
       record.completed = 0;
       record.accepted = { status: 'Unknown', step: 'Fetch', message: '' };
     }
-    const fresh = record.generation !== view.generation && !this.#resuming;
+    const still = view.spec.paused || view.hold !== undefined;
+    const fresh = record.generation !== view.generation && !this.#resuming && !still;
     record.generation = view.generation;
     record.desired = desired;
     record.pin = view.pin;

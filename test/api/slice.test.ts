@@ -175,7 +175,11 @@ test('an object that somebody deleted comes back, and only that one is written',
     const old = await bed.get(path);
     await bed.server.admin.expect('DELETE', path);
     const second = bed.executor();
-    await bed.untilStatus('it is back', () => payloadMutations(second.plan, system).length > 0);
+    const stored = (): number =>
+      second.plan
+        .mutations()
+        .filter(({ name, status }) => name?.startsWith('keelson-ledger-') === true && status === 200).length;
+    await bed.untilStatus('it is back, and the ledger knows it', () => stored() >= 2);
     await second.stop();
     assert.equal(
       payloadMutations(second.plan, system).map(({ verb, name }) => [verb, name]),
