@@ -11,7 +11,8 @@ import { waitFor } from '../../constructs/lib/wait.ts';
 import type { Reply } from '../apiserver/client.ts';
 import { freshNamespace } from '../apiserver/namespace.ts';
 import { type SharedServer, sharedApiServer } from '../apiserver/shared.ts';
-import { approval, type CelCase, celCases, installation, recovery, release } from '../pure/cel-cases.ts';
+import { celCases } from '../pure/cel-cases.ts';
+import { approval, type CelCase, installation, recovery, release } from '../pure/cel-objects.ts';
 
 let server: SharedServer;
 let namespace: string;

@@ -9,7 +9,8 @@ import { documentSchemas, findDocumentSchema } from '../../constructs/api/schema
 import { validateDocument } from '../../constructs/api/validate.ts';
 import { canonicalJson, isObject, type JsonObject, type JsonValue, setAt } from '../../constructs/lib/json.ts';
 import { parseYaml } from '../../constructs/lib/yaml.ts';
-import { approval, celCases, installation, recovery, release } from './cel-cases.ts';
+import { celCases } from './cel-cases.ts';
+import { approval, installation, recovery, release } from './cel-objects.ts';
 
 const problemsOf = (value: JsonObject, old?: JsonObject): string[] => {
   const read = validateDocument(value, old === undefined ? {} : { old });
