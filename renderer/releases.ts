@@ -1,5 +1,5 @@
-import { isObject, type JsonObject } from '../constructs/lib/json.ts';
-import { describeObject, objectId } from '../constructs/lib/names.ts';
+import type { JsonObject } from '../constructs/lib/json.ts';
+import { describeObject, identityOf, objectId } from '../constructs/lib/names.ts';
 import type { Problem } from '../constructs/lib/problems.ts';
 import type { DomainRelease, DomainRenderer, ReleaseObject } from './domain.ts';
 import type { ImageSearch } from './images/find.ts';
@@ -70,16 +70,6 @@ export function pinRelease(
     };
   });
   return { release: { ...release, phases }, problems };
-}
-
-function identityOf(object: JsonObject): { apiVersion: string; kind: string; name: string; namespace?: string } {
-  const metadata = isObject(object.metadata) ? object.metadata : {};
-  return {
-    apiVersion: String(object.apiVersion),
-    kind: String(object.kind),
-    name: String(metadata.name),
-    ...(typeof metadata.namespace === 'string' ? { namespace: metadata.namespace } : {}),
-  };
 }
 
 const labelOf = (object: JsonObject): string => describeObject(identityOf(object));

@@ -3,7 +3,7 @@ import { networkNamespace, roleName, trustSecret } from '../api/constants.ts';
 import type { Requirement } from '../api/payload.ts';
 import { groupKindOf } from '../api/plan.ts';
 import { isObject, type JsonObject } from '../lib/json.ts';
-import { groupOf } from '../lib/names.ts';
+import { groupOf, identityOf } from '../lib/names.ts';
 import { builtinKind, crdKind, guessResource } from './kinds.ts';
 import { ManifestObject, type NamedManifest } from './manifest.ts';
 import { ownLabels } from './system.ts';
@@ -61,16 +61,6 @@ function resourceFinder(objects: readonly JsonObject[]): (groupKind: string) => 
     return defined.get(groupKind) ?? known ?? guessResource(kind);
   };
 }
-
-const identityOf = (object: JsonObject): { apiVersion: string; kind: string; name: string; namespace?: string } => {
-  const metadata = isObject(object.metadata) ? object.metadata : {};
-  return {
-    apiVersion: String(object.apiVersion),
-    kind: String(object.kind),
-    name: String(metadata.name),
-    ...(typeof metadata.namespace === 'string' ? { namespace: metadata.namespace } : {}),
-  };
-};
 
 const sorted = (values: Iterable<string>): string[] => [...new Set(values)].sort();
 

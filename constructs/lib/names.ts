@@ -1,4 +1,5 @@
 import { sha256Hex } from './digest.ts';
+import { isObject, type JsonObject } from './json.ts';
 
 const label = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
 
@@ -18,6 +19,17 @@ export interface ObjectIdentity {
   readonly kind: string;
   readonly namespace?: string | undefined;
   readonly name: string;
+}
+
+/** The identity that an object with apiVersion, kind and name carries. */
+export function identityOf(object: JsonObject): ObjectIdentity & { readonly namespace?: string } {
+  const metadata = isObject(object.metadata) ? object.metadata : {};
+  return {
+    apiVersion: String(object.apiVersion),
+    kind: String(object.kind),
+    name: String(metadata.name),
+    ...(typeof metadata.namespace === 'string' ? { namespace: metadata.namespace } : {}),
+  };
 }
 
 /** The API group of an apiVersion; the core group is the empty string. */

@@ -13,6 +13,7 @@ import { isObject, type JsonObject, sortedCopy } from '../../constructs/lib/json
 import {
   boundedName,
   describeObject,
+  identityOf,
   manifestFileName,
   type ObjectIdentity,
   objectId,
@@ -42,16 +43,6 @@ export interface BuiltPayload {
 
 /** Longest file name that every file system takes. */
 const maxFileName = 240;
-
-function identityOf(object: JsonObject): ObjectIdentity {
-  const metadata = isObject(object.metadata) ? object.metadata : {};
-  return {
-    apiVersion: String(object.apiVersion),
-    kind: String(object.kind),
-    name: String(metadata.name),
-    ...(typeof metadata.namespace === 'string' ? { namespace: metadata.namespace } : {}),
-  };
-}
 
 const strings = (value: unknown): JsonObject => (isObject(value) ? value : {});
 

@@ -1,19 +1,9 @@
 import { groupKindOf } from '../../constructs/api/plan.ts';
 import { type Tree, type TreeIndex, treeFile, type Unit, unitFolder } from '../../constructs/api/tree.ts';
 import { sha256Digest } from '../../constructs/lib/digest.ts';
-import { isObject, type JsonObject } from '../../constructs/lib/json.ts';
-import { manifestFileName, type ObjectIdentity } from '../../constructs/lib/names.ts';
+import type { JsonObject } from '../../constructs/lib/json.ts';
+import { identityOf, manifestFileName } from '../../constructs/lib/names.ts';
 import { dumpYaml } from '../../constructs/lib/yaml.ts';
-
-const identityOf = (object: JsonObject): ObjectIdentity => {
-  const metadata = isObject(object.metadata) ? object.metadata : {};
-  return {
-    apiVersion: String(object.apiVersion),
-    kind: String(object.kind),
-    name: String(metadata.name),
-    ...(typeof metadata.namespace === 'string' ? { namespace: metadata.namespace } : {}),
-  };
-};
 
 /** One file per object. @throws TypeError when two objects would share a file. */
 export function unitFiles(unit: Unit, objects: readonly JsonObject[]): Map<string, Uint8Array> {
