@@ -2,6 +2,8 @@
 import { randomUUID } from 'node:crypto';
 import type { Gate, PayloadContent } from '../../constructs/api/payload.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
+import type { KubeClient } from '../kube/client.ts';
+import { describeRef, refOf, uidOf } from '../kube/types.ts';
 import type { LeaseTimings } from '../lease/timings.ts';
 import type { Domain, DomainTarget, GateVerdict } from '../release/domain.ts';
 import { admitNetwork } from './admit.ts';
@@ -9,7 +11,13 @@ import { bindNetwork } from './bind.ts';
 import { checkpointOf, recordCheckpoint } from './checkpoint.ts';
 import { classifyNetwork } from './classify.ts';
 import { guardPhase } from './guard.ts';
-import { installationEntryOf, type NetworkSnapshot, takeSnapshot } from './snapshot.ts';
+import {
+  installationEntryOf,
+  type LiveInstallation,
+  type NetworkSnapshot,
+  readCheckpoint,
+  takeSnapshot,
+} from './snapshot.ts';
 
 export interface NetworkDomainOptions {
   /** Name of this process, for Lease holders. */
@@ -95,7 +103,7 @@ export function networkDomain(options: NetworkDomainOptions): Domain<NetworkSnap
           granted: false,
           problem: { reason: 'InstallationMissing', message: 'there is no installation to write for' },
         };
-      return guardPhase({
+      const outcome = await guardPhase({
         client,
         clock,
         signal,
@@ -106,6 +114,43 @@ export function networkDomain(options: NetworkDomainOptions): Domain<NetworkSnap
         timings: options.leases,
         limitMs: options.leaseLimitMs ?? 60_000,
       });
+      if (!outcome.granted) return outcome;
+      const problem = await changedMeanwhile(client, installation, target.payloadDigest, signal).catch(
+        async (error: unknown) => {
+          await outcome.guard.release();
+          throw error;
+        },
+      );
+      if (problem === undefined) return outcome;
+      await outcome.guard.release();
+      return { granted: false, problem };
     },
   };
+}
+
+/**
+ * Whoever held the Leases before may have let the installation go, or authorised another payload: what the pass began
+ * with is looked at once more before anything is written under them.
+ */
+async function changedMeanwhile(
+  client: KubeClient,
+  { object, uid }: LiveInstallation,
+  payloadDigest: string,
+  signal: AbortSignal,
+): Promise<Problem | undefined> {
+  const ref = refOf(object);
+  const say = (reason: string, message: string): Problem => ({ reason, message, object: describeRef(ref) });
+  const found = await client.get(ref, { signal });
+  if (found.type === 'absent') return say('InstallationMissing', 'it is gone; nothing is written for it');
+  if (found.type !== 'found') return say('ApiUnavailable', found.message);
+  if (uidOf(found.object) !== uid) return say('InstallationMissing', 'another object has taken its name');
+  if (typeof found.object.metadata.deletionTimestamp === 'string')
+    return say('InstallationDeleting', 'it is being deleted; nothing of its payload is written');
+  const { checkpoint, problems } = readCheckpoint(found.object);
+  if (problems[0] !== undefined) return problems[0];
+  if (checkpoint?.payloadDigest === payloadDigest) return undefined;
+  return say(
+    'CheckpointNotRecorded',
+    `its status authorises ${checkpoint?.payloadDigest ?? 'nothing'}, not the payload ${payloadDigest} that is to be written`,
+  );
 }

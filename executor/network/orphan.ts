@@ -3,11 +3,15 @@
  * so that the garbage collector takes nothing along. Nothing else is changed and nothing is deleted.
  */
 import { managers, orphanFinalizer, payloadFormatVersion } from '../../constructs/api/constants.ts';
+import type { LedgerEntry } from '../../constructs/api/ledger.ts';
 import type { Payload } from '../../constructs/api/payload-codec.ts';
 import { setAt } from '../../constructs/lib/json.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
+import { pointerOf, without } from '../apply/fieldpath.ts';
 import { type Item, itemRef, itemsOf } from '../apply/items.ts';
 import { openLedger } from '../apply/ledger-store.ts';
+import { hasMarks } from '../apply/need.ts';
+import { appliedByUs } from '../apply/ownership.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { describeRef, type KubeObject, refOf, uidOf } from '../kube/types.ts';
 import type { WriteGuard } from '../release/domain.ts';
@@ -61,44 +65,86 @@ function withoutOwner(item: Item, installationUID: string): KubeObject {
 
 const isOwned = (item: Item): boolean => (item.entry.bind ?? []).some((rule) => rule.what === 'owner');
 
+interface Orphaning {
+  readonly client: KubeClient;
+  readonly payload: Payload;
+  readonly release: string;
+  readonly namespace: string;
+  readonly installationUID: string;
+  readonly guard: WriteGuard;
+}
+
 /**
- * Strips the owner from every live object of the payload that the ledger knows by UID. Objects that are gone, or that another
- * owner replaced, are passed over. Answers every problem; after one the installation must stay.
+ * UID of the live object that is ours by the ledger; where a run ended before it recorded one, by the marks that only our
+ * objects carry. Undefined when there is none.
  */
-export async function orphanObjects(
-  options: {
-    readonly client: KubeClient;
-    readonly payload: Payload;
-    readonly release: string;
-    readonly namespace: string;
-    readonly installationUID: string;
-    readonly guard: WriteGuard;
-  },
+async function ownUID(
+  { client, release }: Orphaning,
+  item: Item,
+  entry: LedgerEntry,
   signal: AbortSignal,
-): Promise<Problem[]> {
-  const { client, payload, guard } = options;
+): Promise<{ uid: string | undefined } | { problem: Problem }> {
+  if (entry.uid !== undefined) return { uid: entry.uid };
+  const found = await client.get(itemRef(item), { signal });
+  if (found.type === 'absent' || found.type === 'kindAbsent') return { uid: undefined };
+  if (found.type !== 'found')
+    return { problem: { reason: 'ApiUnavailable', message: found.message, object: describeRef(itemRef(item)) } };
+  const ours = hasMarks(found.object.metadata, item.id, release) && appliedByUs(found.object);
+  return { uid: ours ? uidOf(found.object) : undefined };
+}
+
+/** Fields that others hold by now are left to them: they are not in the way of the owner. */
+const mostRounds = 4;
+
+async function strip(
+  { client, installationUID, guard }: Orphaning,
+  item: Item,
+  uid: string,
+  signal: AbortSignal,
+): Promise<Problem | undefined> {
+  let intent = withoutOwner(item, installationUID);
+  let message = 'other managers hold one field after the other';
+  for (let round = 0; round < mostRounds; round += 1) {
+    guard.check();
+    const outcome = await client.apply(intent, { fieldManager: managers.objects, uid, signal });
+    if (outcome.type === 'configured' || outcome.type === 'unchanged' || outcome.type === 'gone') return undefined;
+    message = 'message' in outcome ? outcome.message : `the API server answered '${outcome.type}'`;
+    if (outcome.type === 'unavailable')
+      return { reason: 'ApiUnavailable', message, object: describeRef(itemRef(item)), path: ownersPath };
+    if (outcome.type !== 'conflict') break;
+    const held = outcome.managers.flatMap(({ fields }) => fields.map((field) => pointerOf(intent, field)));
+    const pointers = held.filter((pointer) => pointer !== undefined);
+    if (pointers.length === 0) break;
+    intent = without(intent, pointers) as KubeObject;
+  }
+  return {
+    reason: 'OwnerNotStripped',
+    message,
+    object: describeRef(itemRef(item)),
+    path: ownersPath,
+    remedy: 'the installation stays until this object can be written; nothing was deleted',
+  };
+}
+
+const ownersPath = 'metadata.ownerReferences';
+
+/**
+ * Strips the owner from every live object of the payload that is ours. Objects that are gone, or that another owner
+ * replaced, are passed over. Answers every problem; after one the installation must stay.
+ */
+export async function orphanObjects(options: Orphaning, signal: AbortSignal): Promise<Problem[]> {
+  const { client, payload } = options;
   if (payload.index.formatVersion !== payloadFormatVersion)
     return [{ reason: 'ExecutorTooOld', message: `the payload has format ${payload.index.formatVersion}` }];
   const ledger = await openLedger(client, options, signal);
   if (!ledger.ok) return [...ledger.problems];
   const problems: Problem[] = [];
   for (const item of itemsOf(payload).filter(isOwned)) {
-    const uid = ledger.store.ledger.get(item.id)?.uid;
-    if (uid === undefined) continue;
-    guard.check();
-    const outcome = await client.apply(withoutOwner(item, options.installationUID), {
-      fieldManager: managers.objects,
-      uid,
-      signal,
-    });
-    if (outcome.type === 'configured' || outcome.type === 'unchanged' || outcome.type === 'gone') continue;
-    problems.push({
-      reason: outcome.type === 'unavailable' ? 'ApiUnavailable' : 'OwnerNotStripped',
-      message: 'message' in outcome ? outcome.message : `the API server answered '${outcome.type}'`,
-      object: describeRef(itemRef(item)),
-      path: 'metadata.ownerReferences',
-      remedy: 'the installation stays until this object can be written; nothing was deleted',
-    });
+    const entry = ledger.store.ledger.get(item.id);
+    if (entry === undefined) continue;
+    const own = await ownUID(options, item, entry, signal);
+    if ('problem' in own) problems.push(own.problem);
+    else if (own.uid !== undefined) problems.push(...[(await strip(options, item, own.uid, signal)) ?? []].flat());
   }
   return problems;
 }

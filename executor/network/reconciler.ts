@@ -16,7 +16,7 @@ import { guardPhase } from './guard.ts';
 import type { InstallationMetrics } from './metrics.ts';
 import { observeWorkloads } from './observe.ts';
 import { hasOrphanFinalizer, orphanObjects, setOrphanFinalizer } from './orphan.ts';
-import { installationRef, readInstallation } from './snapshot.ts';
+import { installationRef, readCheckpoint, readInstallation } from './snapshot.ts';
 import { installationStatus } from './status.ts';
 import { transitionEvents } from './transitions.ts';
 
@@ -178,7 +178,8 @@ export class NetworkReconciler {
     const key = keyOf(object);
     if (planOnly || !hasOrphanFinalizer(object)) return { type: 'done' };
     const release = releaseName(object.metadata.name ?? '');
-    const checkpoint = readInstallation(object).installation?.checkpoint;
+    const { checkpoint, problems: unreadable } = readCheckpoint(object);
+    if (unreadable.length > 0) return this.#failed(key, unreadable);
     if (checkpoint !== undefined) {
       const fetched = await retainedStore(client, namespace).fetch(
         { release, digest: checkpoint.payloadDigest },

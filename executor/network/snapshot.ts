@@ -6,7 +6,7 @@ import type { InstallationEntry, PayloadContent } from '../../constructs/api/pay
 import { isObject, type JsonValue } from '../../constructs/lib/json.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
 import type { KubeClient } from '../kube/client.ts';
-import { describeRef, type KubeObject, type ObjectRef, uidOf } from '../kube/types.ts';
+import { describeRef, type KubeObject, type ObjectRef, refOf, uidOf } from '../kube/types.ts';
 
 export const installationKind = 'KubeOVNInstallation';
 
@@ -67,36 +67,39 @@ export function toLiveNode(node: KubeObject): LiveNode {
 }
 
 /** Reads what a status says was authorised; an unreadable checkpoint is a problem, never taken for none. */
-export function readInstallation(object: KubeObject): { installation?: LiveInstallation; problems: Problem[] } {
-  const ref = describeRef({ ...object, namespace: object.metadata.namespace ?? '', name: object.metadata.name ?? '' });
-  const spec = installationSpec.safeParse(object.spec ?? {});
+export function readCheckpoint(object: KubeObject): { checkpoint: ApplyCheckpoint | undefined; problems: Problem[] } {
   const stored = object.status?.applyCheckpoint;
-  const checkpoint = stored === undefined ? undefined : applyCheckpoint.safeParse(stored);
-  const problems: Problem[] = [
-    ...(spec.success
-      ? []
-      : [{ reason: 'InvalidSpec', message: spec.error.issues[0]?.message ?? 'invalid', object: ref, path: 'spec' }]),
-    ...(checkpoint === undefined || checkpoint.success
-      ? []
-      : [
-          {
-            reason: 'CheckpointUnreadable',
-            message:
-              'status.applyCheckpoint is not what this executor writes; nothing is written while it cannot be read',
-            object: ref,
-            path: 'status.applyCheckpoint',
-            remedy: 'find out who wrote it; run the executor version that did',
-          },
-        ]),
-  ];
-  if (!spec.success || problems.length > 0) return { problems };
+  if (stored === undefined) return { checkpoint: undefined, problems: [] };
+  const read = applyCheckpoint.safeParse(stored);
+  if (read.success) return { checkpoint: read.data, problems: [] };
+  const problem: Problem = {
+    reason: 'CheckpointUnreadable',
+    message: 'status.applyCheckpoint is not what this executor writes; nothing is written while it cannot be read',
+    object: describeRef(refOf(object)),
+    path: 'status.applyCheckpoint',
+    remedy: 'find out who wrote it; run the executor version that did',
+  };
+  return { checkpoint: undefined, problems: [problem] };
+}
+
+/** An installation with its spec and checkpoint; a part that can not be read is a problem. */
+export function readInstallation(object: KubeObject): { installation?: LiveInstallation; problems: Problem[] } {
+  const spec = installationSpec.safeParse(object.spec ?? {});
+  const { checkpoint, problems } = readCheckpoint(object);
+  if (!spec.success) {
+    const message = spec.error.issues[0]?.message ?? 'invalid';
+    return {
+      problems: [{ reason: 'InvalidSpec', message, object: describeRef(refOf(object)), path: 'spec' }, ...problems],
+    };
+  }
+  if (problems.length > 0) return { problems };
   const { observedVersion } = object.status ?? {};
   return {
     installation: {
       object,
       uid: uidOf(object),
       spec: spec.data,
-      checkpoint: checkpoint?.data,
+      checkpoint,
       observedVersion: typeof observedVersion === 'string' ? observedVersion : undefined,
     },
     problems,

@@ -17,6 +17,7 @@ import { serviceAccountToken } from '../apiserver/namespace.ts';
 import { type ApiServer, startApiServer } from '../apiserver/server.ts';
 import { type ChartFiles, chartFiles, packageChart } from '../charts/build.ts';
 import type { ChartVariant } from '../charts/variants.ts';
+import { type CrashPlan, crashTransport } from '../faults/crash.ts';
 import { FaultPlan, type RequestRecord, violationsVariable } from '../faults/plan.ts';
 import { faultTransport } from '../faults/transport.ts';
 import { edgeOf, staticCredentials, until } from './kubeBed.ts';
@@ -91,6 +92,8 @@ export const controlNodes = (n: number): FakeNode[] =>
 export interface RunningExecutor {
   readonly plan: FaultPlan;
   readonly ended: Promise<void>;
+  /** Whether it died as planned. */
+  dead(): boolean;
   readonly said: string[];
   /** What `/metrics` answers. */
   metrics(): Promise<string>;
@@ -99,6 +102,8 @@ export interface RunningExecutor {
 
 export interface ExecutorInput extends Partial<ExecutorOptions> {
   readonly wrap?: (inner: Transport) => Transport;
+  /** Where the process dies; nothing of it goes on afterwards. */
+  readonly crash?: CrashPlan;
 }
 
 /** One cluster: an API server of its own, with nodes, and what was delivered to it. */
@@ -213,12 +218,22 @@ export async function networkBed(
     },
     playKubelets: () => void playing.push(keepReady(server, closing.signal)),
     async executor(input = {}) {
-      const { wrap, ...rest } = input;
+      const { wrap, crash, ...rest } = input;
       const token = await serviceAccountToken(admin, system, 'keelson-executor');
       const stop = new AbortController();
       const plan = new FaultPlan({ violationsFile: process.env[violationsVariable] });
       const said: string[] = [];
       let port = 0;
+      let dead = false;
+      const mortal = (inner: Transport): Transport => {
+        if (crash === undefined) return inner;
+        const { transport, crashed } = crashTransport(inner, crash);
+        crashed.addEventListener('abort', () => {
+          dead = true;
+          stop.abort(crashed.reason);
+        });
+        return transport;
+      };
       const ended = runExecutor(
         {
           credentials: staticCredentials(server, token),
@@ -235,7 +250,7 @@ export async function networkBed(
             port = at;
           },
           log: (level, message, fields) => said.push(`${level} ${message} ${JSON.stringify(fields ?? {})}`),
-          wrapTransport: (inner) => faultTransport(wrap?.(inner) ?? inner, plan),
+          wrapTransport: (inner) => faultTransport(mortal(wrap?.(inner) ?? inner), plan),
           ...rest,
         },
         stop.signal,
@@ -244,6 +259,7 @@ export async function networkBed(
         plan,
         ended,
         said,
+        dead: () => dead,
         metrics: async () => (await fetch(`http://127.0.0.1:${port}/metrics`)).text(),
         async stop() {
           running.delete(executor);
