@@ -2,7 +2,8 @@ import { z } from 'zod';
 import { type Digest, digestOf, sha256Hex } from '../lib/digest.ts';
 import { canonicalJson, type JsonValue } from '../lib/json.ts';
 import type { Problem } from '../lib/problems.ts';
-import { annotations, configMapNames, labels, limits, managedByValue } from './constants.ts';
+import { type ReleaseConfigMap, releaseMetadata } from './configmap.ts';
+import { annotations, configMapNames, limits } from './constants.ts';
 import { digest, dnsLabel, objectUID, requiredText } from './fields.ts';
 import { readShape, type Shaped } from './shape.ts';
 
@@ -40,15 +41,7 @@ const sortedEntries = (ledger: Ledger): LedgerEntry[] =>
 /** Digest over all entries. */
 export const ledgerDigest = (ledger: Ledger): Digest => digestOf(sortedEntries(ledger) as unknown as JsonValue);
 
-export interface LedgerConfigMap {
-  readonly apiVersion: 'v1';
-  readonly kind: 'ConfigMap';
-  readonly metadata: {
-    readonly name: string;
-    readonly namespace: string;
-    readonly labels: Readonly<Record<string, string>>;
-    readonly annotations: Readonly<Record<string, string>>;
-  };
+export interface LedgerConfigMap extends ReleaseConfigMap {
   readonly data: Readonly<Record<string, string>>;
 }
 
@@ -86,9 +79,7 @@ export function encodeLedger(
     apiVersion: 'v1',
     kind: 'ConfigMap',
     metadata: {
-      name: configMapNames.ledger(target.release, n),
-      namespace: target.namespace,
-      labels: { [labels.managedBy]: managedByValue, [labels.release]: target.release, [labels.holds]: 'ledger' },
+      ...releaseMetadata('ledger', target, configMapNames.ledger(target.release, n)),
       annotations: { [annotations.shards]: String(shards) },
     },
     data: { [ledgerKey]: part },

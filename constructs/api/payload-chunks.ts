@@ -1,19 +1,12 @@
 import { sha256Digest } from '../lib/digest.ts';
 import type { Problem } from '../lib/problems.ts';
-import { annotations, configMapNames, labels, limits, managedByValue } from './constants.ts';
+import { type ReleaseConfigMap, releaseMetadata } from './configmap.ts';
+import { annotations, configMapNames, limits } from './constants.ts';
 import type { Shaped } from './shape.ts';
 
 /** Archives in ConfigMaps: the inbox that couriers fill, and the retained copies that the executor runs from. */
 
-export interface ChunkConfigMap {
-  readonly apiVersion: 'v1';
-  readonly kind: 'ConfigMap';
-  readonly metadata: {
-    readonly name: string;
-    readonly namespace: string;
-    readonly labels: Readonly<Record<string, string>>;
-    readonly annotations: Readonly<Record<string, string>>;
-  };
+export interface ChunkConfigMap extends ReleaseConfigMap {
   readonly immutable?: true;
   readonly binaryData: Readonly<Record<string, string>>;
 }
@@ -37,9 +30,7 @@ export function chunkPayload(
     apiVersion: 'v1',
     kind: 'ConfigMap',
     metadata: {
-      name: configMapNames[holds](target.release, target.digest, n),
-      namespace: target.namespace,
-      labels: { [labels.managedBy]: managedByValue, [labels.release]: target.release, [labels.holds]: holds },
+      ...releaseMetadata(holds, target, configMapNames[holds](target.release, target.digest, n)),
       annotations: {
         [annotations.payload]: target.digest,
         [annotations.chunk]: `${n}/${count}`,

@@ -1,6 +1,7 @@
 /** ConfigMaps that people read: the whole plan, and every problem where a status has room for ten. */
 
-import { configMapNames, labels, managedByValue, managers } from '../../constructs/api/constants.ts';
+import { releaseMetadata } from '../../constructs/api/configmap.ts';
+import { configMapNames, managers } from '../../constructs/api/constants.ts';
 import { type PayloadContent, payloadObjectId } from '../../constructs/api/payload.ts';
 import type { Plan, PlanActions } from '../../constructs/api/plan.ts';
 import { isObject, type JsonObject, type JsonValue } from '../../constructs/lib/json.ts';
@@ -15,24 +16,6 @@ export interface ReportTarget {
 }
 
 const mostBytes = 900 * 1024;
-
-function configMap(
-  target: ReportTarget,
-  name: string,
-  holds: 'plan' | 'report',
-  data: Record<string, string>,
-): KubeObject {
-  return {
-    apiVersion: 'v1',
-    kind: 'ConfigMap',
-    metadata: {
-      name,
-      namespace: target.namespace,
-      labels: { [labels.managedBy]: managedByValue, [labels.release]: target.release, [labels.holds]: holds },
-    },
-    data,
-  };
-}
 
 /** Text of at most `mostBytes`; lines that do not fit are counted. */
 function cut(lines: readonly string[]): string {
@@ -52,7 +35,12 @@ function cut(lines: readonly string[]): string {
 /** Every problem of a payload, one after the other, redacted. */
 export function problemReport(target: ReportTarget, digest: string, problems: readonly Problem[]): KubeObject {
   const lines = sortProblems(problems).map(formatProblem);
-  return configMap(target, configMapNames.report(digest), 'report', { payload: digest, 'problems.txt': cut(lines) });
+  return {
+    apiVersion: 'v1',
+    kind: 'ConfigMap',
+    metadata: releaseMetadata('report', target, configMapNames.report(digest)),
+    data: { payload: digest, 'problems.txt': cut(lines) },
+  };
 }
 
 export interface PlanReport {
@@ -96,9 +84,12 @@ export function planReport(target: ReportTarget, report: PlanReport): KubeObject
     pruned: [...plan.actions.pruned],
     left: [...plan.actions.left],
   };
-  return configMap(target, configMapNames.plan(target.release), 'plan', {
-    'plan.json': `${JSON.stringify(value satisfies JsonValue, undefined, 1)}\n`,
-  });
+  return {
+    apiVersion: 'v1',
+    kind: 'ConfigMap',
+    metadata: releaseMetadata('plan', target, configMapNames.plan(target.release)),
+    data: { 'plan.json': `${JSON.stringify(value satisfies JsonValue, undefined, 1)}\n` },
+  };
 }
 
 /** Ids that a plan removes. */
