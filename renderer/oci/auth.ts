@@ -1,7 +1,7 @@
 import { isObject } from '../../constructs/lib/json.ts';
 import type { HttpClient } from '../http/types.ts';
 import type { Credential } from './credentials.ts';
-import { httpFailure, type RegistryFailure, type RegistryOutcome } from './types.ts';
+import { failed, httpFailure, type RegistryOutcome } from './types.ts';
 
 /** What a registry asks for in `WWW-Authenticate`. */
 export type Challenge =
@@ -37,10 +37,6 @@ export function parseChallenge(header: string | undefined): Challenge | undefine
 /** The value of an Authorization header for a user name and password. */
 export function basicHeader(username: string, password: string): string {
   return `Basic ${Buffer.from(`${username}:${password}`, 'utf8').toString('base64')}`;
-}
-
-function denied(message: string, remedy?: string): { ok: false; failure: RegistryFailure } {
-  return { ok: false, failure: { kind: 'denied', message, ...(remedy === undefined ? {} : { remedy }) } };
 }
 
 /** Asks the token service that the challenge names; anonymous without a credential. */
@@ -80,7 +76,11 @@ export async function fetchToken(
   if (!outcome.ok) return { ok: false, failure: httpFailure(outcome.failure) };
   const { reply } = outcome;
   if (reply.status !== 200)
-    return denied(`the token service ${reply.url} answered ${reply.status}`, 'check the credential of this registry');
+    return failed(
+      'denied',
+      `the token service ${reply.url} answered ${reply.status}`,
+      'check the credential of this registry',
+    );
   let answer: unknown;
   try {
     answer = JSON.parse(Buffer.from(reply.body).toString('utf8'));
@@ -89,6 +89,6 @@ export async function fetchToken(
   }
   const token = isObject(answer) ? (answer.token ?? answer.access_token) : undefined;
   if (typeof token !== 'string' || !/^[\x21-\x7e]+$/.test(token))
-    return denied(`the token service ${reply.url} gave no token`);
+    return failed('denied', `the token service ${reply.url} gave no token`);
   return { ok: true, value: token };
 }

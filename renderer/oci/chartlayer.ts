@@ -1,7 +1,7 @@
 import { type Digest, isDigest } from '../../constructs/lib/digest.ts';
 import { formatReference, type Reference } from './reference.ts';
 import { descriptors, type RegistryClient } from './registry.ts';
-import type { RegistryFailure, RegistryOutcome } from './types.ts';
+import { failed, type RegistryOutcome } from './types.ts';
 
 /** Media type of the layer that holds a chart's archive. */
 export const chartLayerType = 'application/vnd.cncf.helm.chart.content.v1.tar+gzip';
@@ -9,14 +9,6 @@ export const chartLayerType = 'application/vnd.cncf.helm.chart.content.v1.tar+gz
 export interface ChartLayer {
   readonly digest: Digest;
   readonly bytes: Uint8Array;
-}
-
-function failed(
-  kind: RegistryFailure['kind'],
-  message: string,
-  remedy?: string,
-): { ok: false; failure: RegistryFailure } {
-  return { ok: false, failure: { kind, message, ...(remedy === undefined ? {} : { remedy }) } };
 }
 
 /** Digest and size of the one chart layer that the reference's manifest names. */

@@ -2,7 +2,7 @@ import { isObject, type JsonObject } from '../../constructs/lib/json.ts';
 import type { Reference } from './reference.ts';
 import { formatReference } from './reference.ts';
 import { descriptors, type RegistryClient } from './registry.ts';
-import type { Manifest, RegistryOutcome } from './types.ts';
+import { failed, type Manifest, type RegistryOutcome } from './types.ts';
 
 function platformText(platform: JsonObject): string | undefined {
   const [os, architecture, variant] = [platform.os, platform.architecture, platform.variant];
@@ -26,10 +26,8 @@ export async function platformsOf(
     return { ok: true, value: [...new Set(found)].sort() };
   }
   const config = manifest.content.config;
-  const invalid = (message: string): RegistryOutcome<string[]> => ({
-    ok: false,
-    failure: { kind: 'invalid', message: `${formatReference(ref)}: ${message}` },
-  });
+  const invalid = (message: string): RegistryOutcome<string[]> =>
+    failed('invalid', `${formatReference(ref)}: ${message}`);
   if (!isObject(config) || typeof config.digest !== 'string') return invalid('the manifest names no configuration');
   const blob = await client.blob(ref, config.digest, 4 * 1024 * 1024, signal);
   if (!blob.ok) return blob;

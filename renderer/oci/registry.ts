@@ -8,7 +8,7 @@ import { basicHeader, type Challenge, fetchToken, parseChallenge } from './auth.
 import type { CredentialStore } from './credentials.ts';
 import { mirrorHosts, mirrorReference } from './mirrors.ts';
 import { formatReference, type Reference, referenceName, registryHost } from './reference.ts';
-import { httpFailure, type Manifest, type RegistryFailure, type RegistryOutcome } from './types.ts';
+import { failed, httpFailure, type Manifest, type RegistryFailure, type RegistryOutcome } from './types.ts';
 
 export interface RegistryClientOptions {
   readonly http: HttpClient;
@@ -34,14 +34,6 @@ const imageTypes = [
   'application/vnd.docker.distribution.manifest.v2+json',
 ];
 const maxManifestBytes = 4 * 1024 * 1024;
-
-function failed(
-  kind: RegistryFailure['kind'],
-  message: string,
-  remedy?: string,
-): { ok: false; failure: RegistryFailure } {
-  return { ok: false, failure: { kind, message, ...(remedy === undefined ? {} : { remedy }) } };
-}
 
 /** The first error that a registry's JSON answer names. */
 function registryMessage(reply: HttpReply): string {

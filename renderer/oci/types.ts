@@ -13,6 +13,15 @@ export type RegistryOutcome<T> =
   | { readonly ok: true; readonly value: T }
   | { readonly ok: false; readonly failure: RegistryFailure };
 
+/** An outcome that failed. */
+export function failed(
+  kind: RegistryFailure['kind'],
+  message: string,
+  remedy?: string,
+): { ok: false; failure: RegistryFailure } {
+  return { ok: false, failure: { kind, message, ...(remedy === undefined ? {} : { remedy }) } };
+}
+
 /** A manifest or index, identified by the digest of its bytes. */
 export interface Manifest {
   readonly digest: Digest;
