@@ -1,0 +1,217 @@
+/** Keeps the record of one Release: every change of what is told of it is made here. No I/O. */
+import { type Outcome, rememberFailure } from '../../constructs/api/conditions.ts';
+import { configMapNames } from '../../constructs/api/constants.ts';
+import { recordCompleted, recordStart } from '../../constructs/api/history.ts';
+import { ledgerDigest } from '../../constructs/api/ledger.ts';
+import type { AcceptanceStep } from '../../constructs/api/release.ts';
+import type { Clock } from '../../constructs/lib/clock.ts';
+import type { Problem } from '../../constructs/lib/problems.ts';
+import type { PassOutcome } from '../apply/engine.ts';
+import type { LedgerStore } from '../apply/ledger-store.ts';
+import { PassProgress } from '../apply/progress.ts';
+import type { Loaded } from './acceptance.ts';
+import { positionOf, problemOutcome, settledOutcome, workOutcome } from './outcomes.ts';
+import { initialRecord, type PlanRecord, type WorkerRecord } from './record.ts';
+import type { PlanReport } from './reports.ts';
+import type { Retry } from './retry.ts';
+import { planCountsOf, problemsText } from './status.ts';
+import { desiredDigest, type ReleaseView } from './view.ts';
+
+export class Journal {
+  readonly record: WorkerRecord = initialRecord();
+  readonly #clock: Clock;
+  readonly #changed: (record: WorkerRecord) => void;
+  /** A payload that was in place when an earlier process ended: its status stands until the first look is over. */
+  #resuming = false;
+  /** The pass that runs enforces what is to be replaced: its way is not the way of the wanted payload. */
+  former = false;
+
+  constructor(clock: Clock, changed: (record: WorkerRecord) => void) {
+    this.#clock = clock;
+    this.#changed = changed;
+  }
+
+  /** Whether a full pass of the accepted payload ever completed. */
+  get completed(): boolean {
+    const [newest] = this.record.history;
+    return newest?.digest === this.record.actual && newest?.state === 'Completed';
+  }
+
+  tell(): void {
+    if (!this.#resuming) this.#changed(this.record);
+  }
+
+  /** Takes over what a status says that an earlier process wrote, and what the spec asks for now. */
+  adopt(view: ReleaseView): void {
+    const { record } = this;
+    if (record.state === 'Initial') this.#inherit(view);
+    const desired = desiredDigest(view);
+    if (record.desired !== desired) {
+      if (record.state === 'Error') record.state = 'Syncing';
+      record.memory = undefined;
+      record.problems = [];
+      record.completed = 0;
+      record.accepted = { status: 'Unknown', step: 'Fetch', message: '' };
+    }
+    const still = view.spec.paused || view.hold !== undefined;
+    const fresh = record.generation !== view.generation && !this.#resuming && !still;
+    record.generation = view.generation;
+    record.desired = desired;
+    record.pin = view.pin;
+    record.hold = view.hold;
+    record.retryAt = undefined;
+    if (record.state === 'Initial' || (record.state === 'Reconciling' && fresh)) record.state = 'Syncing';
+    // What the spec asks for now was not looked at yet, whatever held for the one before.
+    if (fresh)
+      this.outcome({ kind: 'applying', reason: 'Applying', message: `generation ${view.generation} is taken up` });
+    else this.tell();
+  }
+
+  #inherit({ status, generation, ...view }: ReleaseView): void {
+    const { record } = this;
+    if (status === undefined) return;
+    record.actual ??= status.actual;
+    if (record.history.length === 0) record.history = status.history ?? [];
+    record.plan ??= status.plan as PlanRecord | undefined;
+    this.#resuming =
+      this.completed &&
+      desiredDigest({ status, generation, ...view }) === record.actual &&
+      status.observedGeneration === generation &&
+      status.conditions?.some(({ type, status: now }) => type === 'Ready' && now === 'True') === true;
+    if (this.#resuming) record.state = 'Reconciling';
+  }
+
+  /** A payload is at hand and accepted. */
+  loaded(loaded: Loaded): void {
+    const { record } = this;
+    const { index } = loaded.payload;
+    record.actual = index.digest;
+    record.verified = loaded.unverified === undefined;
+    record.unverified = loaded.unverified;
+    record.progress = new PassProgress(
+      index.digest,
+      index.content,
+      () => this.#clock.now(),
+      (moved) => this.#moved(moved),
+    );
+    if (record.desired === record.actual)
+      record.accepted = { status: 'True', step: 'Accepted', message: 'the payload is accepted' };
+  }
+
+  /** Acceptance has come to a step. */
+  step(step: AcceptanceStep): void {
+    const { record } = this;
+    record.step = step;
+    if (record.accepted.status !== 'False') record.accepted = { status: 'Unknown', step, message: '' };
+    this.outcome({ kind: 'applying', reason: step, message: `${step} of payload ${record.desired ?? ''}` });
+  }
+
+  refused(step: AcceptanceStep, problems: readonly Problem[]): void {
+    const { record } = this;
+    record.step = step;
+    record.accepted = { status: 'False', step: problems[0]?.reason ?? step, message: problemsText(problems) };
+  }
+
+  planned(report: Pick<PlanReport, 'plan' | 'confidence'>, release: string): void {
+    const { plan, confidence } = report;
+    this.record.plan = {
+      digest: plan.digest,
+      changeClass: plan.changeClass,
+      counts: planCountsOf(plan),
+      confidence,
+      report: configMapNames.plan(release),
+    };
+  }
+
+  /** The first pass of an accepted payload begins. */
+  begun(digest: string): void {
+    const { record } = this;
+    this.former = false;
+    record.problems = [];
+    record.attempt = 0;
+    record.history = recordStart(record.history, digest, this.#clock.now());
+    this.tell();
+  }
+
+  /** The wanted payload is worked on. */
+  working(): void {
+    this.former = false;
+    if (!this.completed) this.outcome(workOutcome(this.record, this.#clock.now()));
+  }
+
+  suspended(phase: string): void {
+    this.record.step = phase;
+    this.record.problems = [];
+    this.outcome({ kind: 'waiting', reason: 'PhaseSuspended', message: `phase ${phase} is suspended by the spec` });
+  }
+
+  paused(hold: string | undefined): void {
+    this.former = true;
+    const said =
+      hold === undefined
+        ? { reason: 'Paused', message: 'paused by the spec; nothing is written' }
+        : { reason: 'Held', message: `held by annotation keelson.dev/hold: ${hold}; nothing is written` };
+    this.outcome({ kind: 'paused', ...said });
+  }
+
+  planOnly(): void {
+    this.outcome({ kind: 'planOnly', reason: 'PlanOnly', message: 'this executor plans and does not write' });
+  }
+
+  /** A pass went through everything. */
+  finished(outcome: Extract<PassOutcome, { type: 'completed' }>, requestedAt: string | undefined): void {
+    const { record } = this;
+    const digest = record.actual ?? '';
+    record.history = recordCompleted(record.history, digest, this.#clock.now(), record.unverified);
+    record.state = 'Reconciling';
+    record.completed += 1;
+    record.attempt = 0;
+    record.problems = [];
+    record.left = outcome.left;
+    record.step = 'Completed';
+    record.handledAt = requestedAt ?? record.handledAt;
+    if (record.progress !== undefined) this.outcome(settledOutcome(digest, record.progress, this.#clock.now()));
+  }
+
+  /** Takes in problems, and in how many milliseconds they are met again. */
+  failed(problems: readonly Problem[], retry: Retry, pauseMs: number): void {
+    const { record } = this;
+    record.problems = problems;
+    record.state = retry === 'wait' ? 'Syncing' : 'Error';
+    record.stalled = retry === 'terminal';
+    record.attempt += 1;
+    record.retryAt = record.stalled ? undefined : this.#clock.now() + pauseMs;
+    this.outcome(problemOutcome(problems, retry));
+  }
+
+  counted({ ledger, configMaps }: LedgerStore): void {
+    this.record.ledger = { count: ledger.size, digest: ledgerDigest(ledger), configMaps };
+  }
+
+  /** The pass moved on, or looked and found everything as before. */
+  #moved(moved: boolean): void {
+    const { record } = this;
+    if (moved) record.lastProgress = this.#clock.now();
+    if (this.former || this.completed) this.tell();
+    else {
+      record.step = record.progress?.phases.find(({ state }) => state !== 'Done')?.name ?? record.step;
+      this.outcome(workOutcome(record, this.#clock.now()));
+    }
+  }
+
+  /** Sets the outcome; a failure stays told until the work gets beyond its place. */
+  outcome(outcome: Outcome): void {
+    const { record } = this;
+    const at = { work: record.desired ?? '', position: positionOf(record) };
+    const { outcome: told, memory } = rememberFailure(record.memory, outcome, at);
+    record.outcome = told;
+    record.memory = memory;
+    this.#resuming = false;
+    const underWay = told.kind === 'applying' || told.kind === 'slow' || told.kind === 'waiting';
+    if (underWay && record.state === 'Error') {
+      record.state = 'Syncing';
+      record.problems = [];
+    }
+    this.tell();
+  }
+}
