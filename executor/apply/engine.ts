@@ -95,6 +95,9 @@ export type PassOutcome =
     };
 
 /** What went on in a pass so far; shared by its steps. */
+/** The right to write during one step, and what ends it. */
+export type StepGuard = WriteGuard & { readonly signal: AbortSignal };
+
 export interface PassContext extends PassDeps {
   readonly input: PassInput;
   readonly judged: Map<string, Judged>;
@@ -218,7 +221,7 @@ export interface StepResult {
 async function guarded<T extends StepResult>(
   context: PassContext,
   phase: string,
-  work: (guard: WriteGuard & { readonly signal: AbortSignal }) => Promise<T>,
+  work: (guard: StepGuard) => Promise<T>,
   writes: boolean,
 ): Promise<T | StepResult> {
   const { input, client, clock } = context;

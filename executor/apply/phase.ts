@@ -3,17 +3,13 @@ import type { LedgerEntry } from '../../constructs/api/ledger.ts';
 import type { PayloadPhase } from '../../constructs/api/payload.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
 import { WaitTimeout, waitFor } from '../../constructs/lib/wait.ts';
-import { describeRef } from '../kube/types.ts';
-import type { WriteGuard } from '../release/domain.ts';
 import { eachLimited } from './concurrency.ts';
 import { dryRun, type Judged } from './dryrun.ts';
-import type { PassContext, StepResult } from './engine.ts';
+import type { PassContext, StepGuard, StepResult } from './engine.ts';
 import { type Item, itemRef } from './items.ts';
+import { confirmGone, removeListed } from './leave.ts';
 import { removeOrder, writeOrder } from './order.ts';
-import { removeObject } from './remove.ts';
 import { writeItem } from './write.ts';
-
-type Guard = WriteGuard & { readonly signal: AbortSignal };
 
 const ok: StepResult = { problems: [], retry: true };
 
@@ -26,7 +22,7 @@ function inPlace({ input }: PassContext, phase: PayloadPhase): number {
 }
 
 /** Writes what the phase needs. Objects that the server could not judge before are judged first. */
-export async function writePhase(context: PassContext, phase: PayloadPhase, guard: Guard): Promise<StepResult> {
+export async function writePhase(context: PassContext, phase: PayloadPhase, guard: StepGuard): Promise<StepResult> {
   const { input } = context;
   const items = input.items.filter((item) => item.phase === phase.name);
   const counter = { applied: inPlace(context, phase) };
@@ -55,7 +51,7 @@ async function judgeAgain(
   context: PassContext,
   items: readonly Item[],
   final: boolean,
-  guard: Guard,
+  guard: StepGuard,
 ): Promise<StepResult> {
   if (items.length === 0) return ok;
   const { input, client } = context;
@@ -93,7 +89,7 @@ async function writeRanks(
   phase: PayloadPhase,
   writes: readonly Item[],
   counter: { applied: number },
-  guard: Guard,
+  guard: StepGuard,
 ): Promise<StepResult> {
   for (const batch of writeOrder(writes)) {
     const late = batch.filter((item) => context.judged.get(item.id)?.partial === true);
@@ -111,7 +107,7 @@ async function writeRanks(
 }
 
 /** Waits until the API server serves the kinds whose CRDs were just written. */
-async function untilServed(context: PassContext, items: readonly Item[], guard: Guard): Promise<Problem[]> {
+async function untilServed(context: PassContext, items: readonly Item[], guard: StepGuard): Promise<Problem[]> {
   const { client, clock, options } = context;
   const problems: Problem[] = [];
   const kinds = new Map(items.map(({ entry }) => [`${entry.apiVersion} ${entry.kind}`, entry]));
@@ -143,7 +139,7 @@ async function writeBatch(
   phase: PayloadPhase,
   batch: readonly Item[],
   counter: { applied: number },
-  guard: Guard,
+  guard: StepGuard,
 ): Promise<StepResult> {
   const { input, client, clock, options } = context;
   const problems: Problem[] = [];
@@ -186,52 +182,35 @@ async function removeTombstones(
   phase: PayloadPhase,
   removes: readonly Item[],
   counter: { applied: number },
-  guard: Guard,
+  guard: StepGuard,
 ): Promise<StepResult> {
-  const { input, client, clock, options } = context;
+  const { input, options } = context;
   const problems: Problem[] = [];
-  const deps = {
-    client,
-    clock,
-    signal: guard.signal,
-    check: guard.check,
-    release: input.release,
-    goneMs: options.goneMs,
-  };
   for (const batch of removeOrder(removes))
     await eachLimited(batch, options.concurrency, async (item) => {
       const need = input.survey.needs.get(item.id);
       if (need?.need !== 'remove') return;
-      const outcome = await removeObject(itemRef(item), need.uid, deps);
-      if (outcome.type === 'terminating' || outcome.type === 'failed') problems.push(outcome.problem);
-      else if (outcome.type === 'held')
-        problems.push({
-          reason: 'ObjectHeld',
-          message: `it is held: ${outcome.by}`,
-          object: describeRef(itemRef(item)),
-        });
-      else {
-        input.ledger.remove(item.id);
-        context.counts.pruned += outcome.type === 'gone' ? 1 : 0;
-        counter.applied += 1;
-        input.progress.applied(phase.name, counter.applied);
+      const problem = await removeListed(context, { id: item.id, ref: itemRef(item), uid: need.uid }, guard);
+      if (problem !== undefined) {
+        problems.push(problem);
+        return;
       }
+      counter.applied += 1;
+      input.progress.applied(phase.name, counter.applied);
     });
   return { problems, retry: true };
 }
 
-/** An id whose object the listing did not show leaves the ledger after a read has confirmed it. */
-async function forget(context: PassContext, id: string, guard: Guard): Promise<void> {
-  const { input, client } = context;
+/** Lets go of an id whose object the listing did not show. */
+async function forget(context: PassContext, id: string, guard: StepGuard): Promise<void> {
+  const { input } = context;
   const item = input.items.find((candidate) => candidate.id === id);
   const entry = input.ledger.ledger.get(id);
   if (item === undefined || entry === undefined) return;
-  const live = await client.get(itemRef(item), { signal: guard.signal });
-  const gone = live.type === 'absent' || live.type === 'kindAbsent' || live.type === 'namespaceMissing';
-  if (gone || (live.type === 'found' && live.object.metadata.uid !== entry.uid)) input.ledger.remove(id);
+  await confirmGone(context, { id, ref: itemRef(item), uid: entry.uid }, guard.signal);
 }
 
-async function flush({ input }: PassContext, guard: Guard): Promise<StepResult> {
+async function flush({ input }: PassContext, guard: StepGuard): Promise<StepResult> {
   const problem = await input.ledger.flush(guard.signal);
   return problem === undefined ? ok : { problems: [problem], retry: true };
 }

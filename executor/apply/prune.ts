@@ -1,13 +1,12 @@
 /** Removes what left the payload, in reverse order of phases and ranks, after everything else is in place. */
 import { parseObjectId } from '../../constructs/lib/names.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
-import { describeRef, type KindRef, type ObjectRef } from '../kube/types.ts';
-import type { WriteGuard } from '../release/domain.ts';
+import type { KindRef, ObjectRef } from '../kube/types.ts';
 import { eachLimited } from './concurrency.ts';
-import type { PassContext, StepResult } from './engine.ts';
+import type { PassContext, StepGuard, StepResult } from './engine.ts';
+import { confirmGone, removeListed } from './leave.ts';
 import { removeOrder } from './order.ts';
 import { groupKindOfId, type LeftReason, type PruneCandidate, prunePlan } from './prune-plan.ts';
-import { removeObject } from './remove.ts';
 
 export interface Left {
   readonly id: string;
@@ -22,10 +21,7 @@ interface Removal extends StepResult {
   readonly removed: number;
 }
 
-type RunGuarded = (
-  phase: string,
-  work: (guard: WriteGuard & { readonly signal: AbortSignal }) => Promise<StepResult>,
-) => Promise<StepResult>;
+type RunGuarded = (phase: string, work: (guard: StepGuard) => Promise<StepResult>) => Promise<StepResult>;
 
 /** Reference to an object that only the ledger names; undefined when its kind is served no more. */
 function refOfId(id: string, kinds: ReadonlyMap<string, KindRef | undefined>): ObjectRef | undefined {
@@ -70,53 +66,36 @@ export async function pruneAfter(
   return { problems, left };
 }
 
-/** An id that the listing did not show leaves the ledger after a read has confirmed it. */
+/** Lets go of ids that the listing did not show. */
 async function confirmVanished(context: PassContext, vanished: readonly PruneCandidate[]): Promise<void> {
-  const { input, client } = context;
+  const { input } = context;
   await eachLimited(vanished, context.options.concurrency, async ({ id, uid }) => {
     const ref = refOfId(id, input.survey.kinds);
     if (ref === undefined) {
       input.ledger.remove(id);
       return;
     }
-    const live = await client.get(ref, { signal: input.signal });
-    const gone = live.type === 'absent' || live.type === 'kindAbsent' || live.type === 'namespaceMissing';
-    // One that lost its label is still ours by its UID, and is looked at again in the next pass.
-    if (gone || (live.type === 'found' && live.object.metadata.uid !== uid)) input.ledger.remove(id);
+    await confirmGone(context, { id, ref, uid }, input.signal);
   });
 }
 
 async function removeAll(
   context: PassContext,
   candidates: readonly PruneCandidate[],
-  guard: WriteGuard & { readonly signal: AbortSignal },
+  guard: StepGuard,
 ): Promise<Removal> {
-  const { input, client, clock, options } = context;
+  const { input, options } = context;
   for (const { entry } of candidates) if (entry.state !== 'pruning') input.ledger.put({ ...entry, state: 'pruning' });
   const unwritten = await input.ledger.flush(guard.signal);
   if (unwritten !== undefined) return { problems: [unwritten], retry: true, removed: 0 };
   const problems: Problem[] = [];
   let removed = 0;
-  const deps = {
-    client,
-    clock,
-    signal: guard.signal,
-    check: guard.check,
-    release: input.release,
-    goneMs: options.goneMs,
-  };
   for (const batch of inOrder(context, candidates))
     await eachLimited(batch, options.concurrency, async ({ id, ref, uid }) => {
       if (uid === undefined) return;
-      const outcome = await removeObject(ref, uid, deps);
-      if (outcome.type === 'terminating' || outcome.type === 'failed') problems.push(outcome.problem);
-      else if (outcome.type === 'held')
-        problems.push({ reason: 'ObjectHeld', message: `it is held: ${outcome.by}`, object: describeRef(ref) });
-      else {
-        input.ledger.remove(id);
-        context.counts.pruned += outcome.type === 'gone' ? 1 : 0;
-        removed += 1;
-      }
+      const problem = await removeListed(context, { id, ref, uid }, guard);
+      if (problem === undefined) removed += 1;
+      else problems.push(problem);
     });
   return { problems, retry: true, removed };
 }

@@ -1,8 +1,10 @@
 /** Reads the ConfigMaps that hold archives of one release, whichever of the two kinds of copies they are. */
 import { labels } from '../../constructs/api/constants.ts';
+import { joinChunks } from '../../constructs/api/payload-chunks.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
 import type { KubeClient } from '../kube/client.ts';
 import type { KubeObject } from '../kube/types.ts';
+import type { Fetched } from './source.ts';
 
 export type ChunksRead =
   | { readonly type: 'read'; readonly configMaps: readonly ChunkRead[] }
@@ -45,4 +47,14 @@ export async function readChunks(
   );
   if (listed.type === 'listed') return { type: 'read', configMaps: listed.items.map(asChunk) };
   return { type: 'unavailable', problem: { reason: 'ApiUnavailable', message: listed.message } };
+}
+
+/** The archive of a payload out of the chunks of its release. */
+export function assemble(digest: string, chunks: ChunksRead): Fetched {
+  if (chunks.type === 'unavailable') return chunks;
+  const joined = joinChunks(digest, chunks.configMaps);
+  if (joined.ok) return { type: 'archive', archive: joined.value };
+  const [first] = joined.problems;
+  if (first?.reason === 'PayloadIncomplete') return { type: 'incomplete', problem: first };
+  return { type: 'broken', problems: joined.problems };
 }

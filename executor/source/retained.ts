@@ -1,10 +1,10 @@
 /** The executor's own copies of payloads: written once at acceptance, never by a courier, and the only ones it runs from. */
 import { annotations, managers } from '../../constructs/api/constants.ts';
-import { chunkPayload, joinChunks } from '../../constructs/api/payload-chunks.ts';
+import { chunkPayload } from '../../constructs/api/payload-chunks.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
 import type { KubeClient } from '../kube/client.ts';
 import type { KubeObject } from '../kube/types.ts';
-import { type ChunkRead, readChunks } from './chunks.ts';
+import { assemble, type ChunkRead, readChunks } from './chunks.ts';
 import type { Fetched, PayloadSource, WantedPayload } from './source.ts';
 
 export interface RetainedStore extends PayloadSource {
@@ -36,13 +36,7 @@ export function retainedStore(client: KubeClient, namespace: string): RetainedSt
     readChunks(client, { namespace, release, holds: 'retained' }, signal);
 
   async function fetch({ release, digest }: WantedPayload, signal: AbortSignal): Promise<Fetched> {
-    const chunks = await read(release, signal);
-    if (chunks.type === 'unavailable') return chunks;
-    const joined = joinChunks(digest, chunks.configMaps);
-    if (joined.ok) return { type: 'archive', archive: joined.value };
-    const [first] = joined.problems;
-    if (first?.reason === 'PayloadIncomplete') return { type: 'incomplete', problem: first };
-    return { type: 'broken', problems: joined.problems };
+    return assemble(digest, await read(release, signal));
   }
 
   async function save(
