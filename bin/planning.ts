@@ -1,7 +1,7 @@
 import type { ClusterSpec } from '../constructs/api/cluster.ts';
-import { type PayloadContent, payloadObjectId } from '../constructs/api/payload.ts';
+import type { PayloadContent } from '../constructs/api/payload.ts';
 import { readIndex } from '../constructs/api/payload-codec.ts';
-import { makePlan, needsApproval, type Plan, type PlanActions } from '../constructs/api/plan.ts';
+import { makePlan, needsApproval, type Plan, type PlanActions, plannedPhases } from '../constructs/api/plan.ts';
 import { approval, type ChangeClass, prunePolicy } from '../constructs/api/release.ts';
 import { indexPath, type Tree } from '../constructs/api/tree.ts';
 import { ProblemError } from '../constructs/lib/problems.ts';
@@ -24,16 +24,6 @@ export interface PlannedRelease {
   /** Objects that leave the payload: they are in no phase of the new one. */
   readonly leaving: readonly { readonly action: 'pruned' | 'left'; readonly id: string }[];
 }
-
-const planActionNames = [
-  'created',
-  'configured',
-  'unchanged',
-  'replaced',
-  'pruned',
-  'absent',
-  'left',
-] as const satisfies readonly (keyof PlanActions)[];
 
 /** Payload contents of a tree by release. @throws ProblemError when an index can not be read. */
 export function contentsOf(tree: Tree): Map<string, PayloadContent> {
@@ -77,8 +67,6 @@ export function planRelease(
     prune: prunePolicy.parse(settings?.prune ?? {}),
     ...(next.release.domain === 'network' ? { classify } : {}),
   });
-  const actionOf = new Map<string, keyof PlanActions>();
-  for (const action of planActionNames) for (const id of plan.actions[action]) actionOf.set(id, action);
   const left = (['pruned', 'left'] as const).flatMap((action) => plan.actions[action].map((id) => ({ action, id })));
   return {
     release,
@@ -86,13 +74,10 @@ export function planRelease(
     ...(blocked === undefined ? {} : { blocked }),
     needsApproval: needsApproval(plan, policy.mode),
     approved: policy.planDigest === plan.digest,
-    phases: next.phases.map((phase) => ({
-      name: phase.dir,
-      gates: phase.gates.map((gate) => `${gate.type}(${gate.scope})`),
-      changes: phase.objects.map((object) => {
-        const id = payloadObjectId(object);
-        return { id, action: actionOf.get(id) ?? 'unchanged' };
-      }),
+    phases: plannedPhases(next, plan.actions).map(({ dir, gates, objects }) => ({
+      name: dir,
+      gates,
+      changes: objects,
     })),
     leaving: left,
   };

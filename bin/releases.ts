@@ -1,5 +1,6 @@
 import { annotations, apiVersion } from '../constructs/api/constants.ts';
 import type { Condition } from '../constructs/api/fields.ts';
+import { gateText } from '../constructs/api/payload.ts';
 import type { ReleaseSpec, ReleaseStatus } from '../constructs/api/release.ts';
 import { formatDuration } from '../constructs/lib/duration.ts';
 import type { KubeClient } from '../executor/kube/client.ts';
@@ -132,7 +133,7 @@ export function releaseDetail(release: ReleaseView, now: number): string {
   const phases = (status.phases ?? []).flatMap((phase) => [
     [phase.name, phase.state, `${phase.applied}/${phase.total}`, since(phase.since, now), ''],
     ...phase.gates.map((gate) => [
-      `  ${gate.type}(${gate.scope})`,
+      `  ${gateText(gate)}`,
       gate.bypassed === true ? `${gate.state}, bypassed` : gate.state,
       '',
       since(gate.since, now),

@@ -70,6 +70,10 @@ export const gate = z.strictObject({
 });
 export type Gate = z.infer<typeof gate>;
 
+/** How people read a gate: `WorkloadsReady(central)`. */
+export const gateText = ({ type, scope }: { readonly type: string; readonly scope: string }): string =>
+  `${type}(${scope})`;
+
 export const payloadObject = z.strictObject({
   /** Path of the canonical JSON inside the archive. */
   file: z

@@ -1,7 +1,7 @@
 import { type Digest, digestOf } from '../lib/digest.ts';
 import { groupOf } from '../lib/names.ts';
 import { confirmKinds, neverPrunedKinds } from './constants.ts';
-import { type PayloadContent, type PayloadObject, payloadDigest, payloadObjectId } from './payload.ts';
+import { gateText, type PayloadContent, type PayloadObject, payloadDigest, payloadObjectId } from './payload.ts';
 import type { ChangeClass, PrunePolicy } from './release.ts';
 
 /**
@@ -163,6 +163,30 @@ export function makePlan(previous: PayloadContent | undefined, next: PayloadCont
     risks,
     destructive: risks.length > 0,
   };
+}
+
+/** What a plan does in one phase of the new payload. */
+export interface PlannedPhase {
+  readonly name: string;
+  readonly dir: string;
+  readonly gates: readonly string[];
+  readonly objects: readonly { readonly id: string; readonly action: keyof PlanActions }[];
+}
+
+/** The phases of the new payload with their gates and, for every object, what happens to it. */
+export function plannedPhases(next: PayloadContent, actions: PlanActions): PlannedPhase[] {
+  const actionById = new Map<string, keyof PlanActions>();
+  for (const action of Object.keys(actions) as (keyof PlanActions)[])
+    for (const id of actions[action]) actionById.set(id, action);
+  return next.phases.map(({ name, dir, gates, objects }) => ({
+    name,
+    dir,
+    gates: gates.map(gateText),
+    objects: objects.map((object) => {
+      const id = payloadObjectId(object);
+      return { id, action: actionById.get(id) ?? 'unchanged' };
+    }),
+  }));
 }
 
 /** Whether a plan waits for a person, under the approval mode of its Release. */

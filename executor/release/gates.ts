@@ -1,5 +1,5 @@
 /** Verdicts of the gates that every domain knows, and how long a gate may stay shut. Pure. */
-import type { Gate } from '../../constructs/api/payload.ts';
+import { type Gate, gateText } from '../../constructs/api/payload.ts';
 import { formatDuration, parseDuration } from '../../constructs/lib/duration.ts';
 import { type Item, itemRef } from '../apply/items.ts';
 import { describeRef, type KubeObject } from '../kube/types.ts';
@@ -61,7 +61,7 @@ export function commonGate(gate: Gate, scope: GateScope): GateVerdict {
       return {
         state: 'Unknown',
         reason: 'NoEvidence',
-        message: `nothing in this executor observes ${gate.type}(${gate.scope})`,
+        message: `nothing in this executor observes ${gateText(gate)}`,
       };
   }
 }
@@ -89,5 +89,5 @@ export function patience(gate: Pick<Gate, 'softLimit' | 'limit'>, elapsedMs: num
 export function gateMessage(gate: Gate, verdict: GateVerdict, elapsedMs: number): string {
   const limit = gate.limit === undefined ? `soft limit ${gate.softLimit}` : `limit ${gate.limit}`;
   const rounded = formatDuration(Math.floor(elapsedMs / 1000) * 1000);
-  return `${gate.type}(${gate.scope}) ${verdict.reason}: ${verdict.message}; for ${rounded}, ${limit}`;
+  return `${gateText(gate)} ${verdict.reason}: ${verdict.message}; for ${rounded}, ${limit}`;
 }

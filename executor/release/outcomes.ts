@@ -1,5 +1,7 @@
 /** From what a step came to, to the outcome that conditions are made of. Pure. */
+
 import type { Outcome } from '../../constructs/api/conditions.ts';
+import { gateText } from '../../constructs/api/payload.ts';
 import { acceptanceSteps } from '../../constructs/api/release.ts';
 import { shortDigest } from '../../constructs/lib/digest.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
@@ -59,7 +61,7 @@ export function settledOutcome(digest: string, progress: PassProgress, now: numb
     return {
       kind: 'gatesBypassed',
       reason: 'GatesBypassed',
-      message: `gates were passed without looking: ${bypassed.map(({ gate }) => `${gate.type}(${gate.scope})`).join(', ')}`,
+      message: `gates were passed without looking: ${bypassed.map(({ gate }) => gateText(gate)).join(', ')}`,
     };
   const held =
     progress.held.length > 0 ? `; not written, because held: ${progress.held.map(({ id }) => id).join(', ')}` : '';

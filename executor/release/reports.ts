@@ -2,8 +2,8 @@
 
 import { releaseMetadata } from '../../constructs/api/configmap.ts';
 import { configMapNames, managers } from '../../constructs/api/constants.ts';
-import { type PayloadContent, payloadObjectId } from '../../constructs/api/payload.ts';
-import type { Plan, PlanActions } from '../../constructs/api/plan.ts';
+import type { PayloadContent } from '../../constructs/api/payload.ts';
+import { type Plan, plannedPhases } from '../../constructs/api/plan.ts';
 import { isObject, type JsonObject, type JsonValue } from '../../constructs/lib/json.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
 import { formatProblem, sortProblems } from '../../constructs/lib/problems.ts';
@@ -53,18 +53,9 @@ export interface PlanReport {
   readonly blocked?: { readonly reason: string; readonly message: string };
 }
 
-function actionOf(actions: PlanActions): ReadonlyMap<string, string> {
-  return new Map(
-    Object.entries(actions).flatMap(([action, ids]) =>
-      (ids as readonly string[]).map((id): [string, string] => [id, action]),
-    ),
-  );
-}
-
 /** The whole plan: phases with their gates, every object with its action, the class, the risks. */
 export function planReport(target: ReportTarget, report: PlanReport): KubeObject {
   const { plan, content } = report;
-  const actions = actionOf(plan.actions);
   const value: JsonObject = {
     payload: report.digest,
     planDigest: plan.digest,
@@ -73,13 +64,10 @@ export function planReport(target: ReportTarget, report: PlanReport): KubeObject
     approval: report.approval,
     ...(report.blocked === undefined ? {} : { blocked: { ...report.blocked } }),
     risks: plan.risks.map(({ kind, message, ids }) => ({ kind, message, ids: [...ids] })),
-    phases: content.phases.map((phase) => ({
-      name: phase.name,
-      gates: phase.gates.map((gate) => `${gate.type}(${gate.scope})`),
-      objects: phase.objects.map((object) => {
-        const id = payloadObjectId(object);
-        return { id, action: actions.get(id) ?? 'unchanged' };
-      }),
+    phases: plannedPhases(content, plan.actions).map(({ name, gates, objects }) => ({
+      name,
+      gates: [...gates],
+      objects: objects.map((object) => ({ ...object })),
     })),
     pruned: [...plan.actions.pruned],
     left: [...plan.actions.left],

@@ -1,8 +1,10 @@
 /** From the worker's record to the status of its Release. Pure; the same record at the same time gives the same status. */
+
 import { capMessage, conditionsFor, type DomainCondition, timeText } from '../../constructs/api/conditions.ts';
 import { limits } from '../../constructs/api/constants.ts';
 import type { Condition } from '../../constructs/api/fields.ts';
 import { pruneHistory } from '../../constructs/api/history.ts';
+import { gateText } from '../../constructs/api/payload.ts';
 import type { Plan } from '../../constructs/api/plan.ts';
 import type { Blocker, Failure, GateStatus, PhaseStatus, ReleaseStatus } from '../../constructs/api/release.ts';
 import { shortDigest } from '../../constructs/lib/digest.ts';
@@ -101,7 +103,7 @@ function blockerOf(record: WorkerRecord, now: number): Blocker | undefined {
   const { gate, verdict, since } = shut;
   return {
     ...(verdict.object === undefined ? {} : { object: verdict.object.slice(0, 700) }),
-    gate: `${gate.type}(${gate.scope})`,
+    gate: gateText(gate),
     reason: word(verdict.reason),
     message: capMessage(redact(gateMessage(gate, verdict, elapsed(since, now)))),
     since: timeText(since),
