@@ -6,7 +6,7 @@ import * as assert from 'uvu/assert';
 import { main } from '../../bin/program.ts';
 import { systemClock } from '../../constructs/lib/clock.ts';
 import { parseYaml } from '../../constructs/lib/yaml.ts';
-import { type Copy, copyExample } from './render-support.ts';
+import { type Copy, using } from './render-support.ts';
 
 /** The command line without a cluster: forms of output, exit statuses, and what it must never say. */
 
@@ -30,15 +30,6 @@ async function keelson(
   });
   return { code, out: out.join('\n'), err: err.join('\n') };
 }
-
-const using = async (body: (copy: Copy) => Promise<void>): Promise<void> => {
-  const copy = copyExample();
-  try {
-    await body(copy);
-  } finally {
-    copy.dispose();
-  }
-};
 
 test('results come as a table, JSON or YAML, and mean the same', () =>
   using(async (copy) => {

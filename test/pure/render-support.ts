@@ -32,6 +32,16 @@ export function copyExample(): Copy {
   };
 }
 
+/** Runs `body` on a copy of the example cluster, and removes it. */
+export async function using(body: (copy: Copy) => Promise<void>): Promise<void> {
+  const copy = copyExample();
+  try {
+    await body(copy);
+  } finally {
+    copy.dispose();
+  }
+}
+
 /** Renders a folder as the command does: the problems of reading and of rendering in one list. */
 export async function renderFolder(
   folder: string,

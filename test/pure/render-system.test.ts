@@ -4,7 +4,7 @@ import type { Tree } from '../../constructs/api/tree.ts';
 import { treeFile } from '../../constructs/api/tree.ts';
 import { isObject, type JsonObject } from '../../constructs/lib/json.ts';
 import { parseYaml } from '../../constructs/lib/yaml.ts';
-import { type Copy, copyExample, renderFolder } from './render-support.ts';
+import { type Copy, renderFolder, using } from './render-support.ts';
 
 /** Rights and the executor's Deployment as they follow from what is rendered. */
 
@@ -68,15 +68,6 @@ kind: Role
 metadata: {name: late, namespace: demo}
 rules: [{apiGroups: [""], resources: [pods], verbs: [get]}]
 `;
-
-const using = async (body: (copy: Copy) => Promise<void>): Promise<void> => {
-  const copy = copyExample();
-  try {
-    await body(copy);
-  } finally {
-    copy.dispose();
-  }
-};
 
 test('the executor may write the kinds that payloads hold, and no others', () =>
   using(async (copy) => {
