@@ -11,7 +11,7 @@ const patterns: readonly [RegExp, string][] = [
   [/\b(authorization\s*[:=]\s*)(?:bearer|basic|token)?\s*[^\s,;"']+/gi, `$1${hidden}`],
   [/\b(bearer\s+)[A-Za-z0-9._~+/-]{8,}=*/gi, `$1${hidden}`],
   [/\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*/g, hidden],
-  [/([a-z][a-z0-9+.-]*:\/\/)[^/\s:@"']+(?::[^/\s@"']*)?@/gi, `$1${hidden}@`],
+  [/([a-z][a-z0-9+.-]{0,31}:\/\/)[^/\s:@"']+(?::[^/\s@"']*)?@/gi, `$1${hidden}@`],
   [
     /\b((?:pass(?:word|wd)?|secret|token|api[_-]?key|access[_-]?key(?:[_-]?id)?|client[_-]?secret|x-amz-[a-z-]+|sig(?:nature)?)=)[^\s&"',;]+/gi,
     `$1${hidden}`,

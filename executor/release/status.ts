@@ -191,23 +191,33 @@ export function statusOf(record: WorkerRecord, previous: readonly Condition[], n
   return fitted(status);
 }
 
-/** A status below the limit: messages of gates are shortened first, then the history is thinned. */
+/** Ways to make a status smaller, the least loss first. */
+const reductions: readonly ((status: ReleaseStatus) => ReleaseStatus)[] = [
+  (status) => withGates(status, (gates) => gates.map((gate) => ({ ...gate, message: capMessage(gate.message, 256) }))),
+  (status) => ({ ...status, history: pruneHistory(status.history ?? [], 25) }),
+  // A gate that stands open has nothing to tell.
+  (status) => withGates(status, (gates) => gates.filter(({ state }) => state !== 'True')),
+  (status) =>
+    withGates(status, (gates) => gates.slice(0, 1).map((gate) => ({ ...gate, message: capMessage(gate.message, 64) }))),
+  (status) => ({
+    ...status,
+    history: pruneHistory(status.history ?? [], 5),
+    failures: (status.failures ?? []).slice(0, 3),
+  }),
+  (status) => withGates(status, () => []),
+];
+
+const withGates = (status: ReleaseStatus, change: (gates: GateStatus[]) => GateStatus[]): ReleaseStatus => ({
+  ...status,
+  phases: (status.phases ?? []).map((phase) => ({ ...phase, gates: change(phase.gates) })),
+});
+
+/** A status below the limit: what helps least to understand it is given up first. */
 function fitted(status: ReleaseStatus): JsonObject {
-  const fits = (candidate: ReleaseStatus): boolean =>
-    Buffer.byteLength(canonicalJson(candidate as unknown as JsonObject)) <= limits.statusBytes;
   let candidate = status;
-  for (const most of [512, 128, 32]) {
-    if (fits(candidate)) return candidate as unknown as JsonObject;
-    candidate = { ...candidate, phases: shortened(candidate.phases ?? [], most) };
+  for (const reduce of reductions) {
+    if (Buffer.byteLength(canonicalJson(candidate as unknown as JsonObject)) <= limits.statusBytes) break;
+    candidate = reduce(candidate);
   }
-  for (let most: number = limits.history; !fits(candidate) && most > 1; most = Math.floor(most / 2))
-    candidate = { ...candidate, history: pruneHistory(candidate.history ?? [], most) };
-  if (!fits(candidate)) candidate = { ...candidate, failures: (candidate.failures ?? []).slice(0, 3) };
   return candidate as unknown as JsonObject;
 }
-
-const shortened = (phases: readonly PhaseStatus[], most: number): PhaseStatus[] =>
-  phases.map((phase) => ({
-    ...phase,
-    gates: phase.gates.map((gate) => ({ ...gate, message: capMessage(gate.message, most) })),
-  }));
