@@ -57,9 +57,14 @@ const mostRounds = 4;
 class Company {
   readonly book: SchemaBook;
   readonly #input: DryRunInput;
+  /** Namespaces and CRDs of the payload. */
+  readonly #providers: readonly Item[];
 
   constructor(input: DryRunInput) {
     this.#input = input;
+    this.#providers = input.items.filter(
+      (other) => isCrd(other) || (other.entry.kind === 'Namespace' && !other.entry.absent),
+    );
     this.book = new SchemaBook(
       input.client,
       input.items.filter(isCrd).map((item) => item.object),
@@ -68,7 +73,7 @@ class Company {
 
   /** Whether what an object misses comes with the payload, in its own phase or before. */
   brings(item: Item, missing: 'namespace' | 'kind'): boolean {
-    return this.#input.items.some((other) => {
+    return this.#providers.some((other) => {
       if (other.phaseIndex > item.phaseIndex || other.entry.absent) return false;
       if (missing === 'kind') return isCrd(other) && definesKind(other.object, item.entry);
       return other.entry.kind === 'Namespace' && other.entry.name === item.entry.namespace;
@@ -82,7 +87,7 @@ class Company {
       const need = this.#input.needs.get(other.id);
       return other.phaseIndex >= to && need?.need === 'write' && need.uid === undefined && need.formerUID === undefined;
     };
-    const missing = this.#input.items.find((other) => {
+    const missing = this.#providers.find((other) => {
       if (other.phaseIndex > item.phaseIndex || other.id === item.id || other.entry.absent || !comes(other))
         return false;
       const isNamespace = other.entry.kind === 'Namespace' && other.entry.name === item.entry.namespace;
@@ -93,7 +98,7 @@ class Company {
 
   /** Whether the kind's definition is about to change: what the server says of its objects until then is about the old one. */
   changesKind(item: Item): boolean {
-    return this.#input.items.some(
+    return this.#providers.some(
       (other) =>
         other.phaseIndex <= item.phaseIndex &&
         isCrd(other) &&

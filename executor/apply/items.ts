@@ -1,6 +1,6 @@
 /** The objects of a payload as the engine works on them: in order, each with its place and its index entry. */
 
-import { type PayloadContent, type PayloadObject, payloadObjectId } from '../../constructs/api/payload.ts';
+import { type PayloadObject, payloadObjectId } from '../../constructs/api/payload.ts';
 import type { Payload } from '../../constructs/api/payload-codec.ts';
 import type { KubeObject, ObjectRef } from '../kube/types.ts';
 
@@ -34,6 +34,3 @@ export function itemsOf(payload: Payload): Item[] {
     }),
   );
 }
-
-/** Names of the phases of a payload, in order. */
-export const phaseNames = (content: PayloadContent): string[] => content.phases.map((phase) => phase.name);

@@ -40,7 +40,7 @@ export function hasMarks(metadata: ObjectMeta | undefined, id: string, release: 
 }
 
 /** Whether the live object says that nothing may write it, and in whose words. */
-export function holdOf(metadata: ObjectMeta | undefined): string | undefined {
+function holdOf(metadata: ObjectMeta | undefined): string | undefined {
   return metadata?.annotations?.[annotations.hold];
 }
 

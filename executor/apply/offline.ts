@@ -100,7 +100,7 @@ function findings(validate: ValidateFunction, object: KubeObject): Problem[] {
 }
 
 /** Key of a kind's schema in an OpenAPI document. */
-export function schemaKey(document: JsonObject, { apiVersion, kind }: KindRef): string | undefined {
+function schemaKey(document: JsonObject, { apiVersion, kind }: KindRef): string | undefined {
   const version = apiVersion.slice(apiVersion.indexOf('/') + 1);
   const group = groupOf(apiVersion);
   const schemas = mapOf(mapOf(document.components).schemas);

@@ -63,7 +63,7 @@ function owners(object: KubeObject): JsonObject[] {
 }
 
 /** The owner that another controller set on the object, if there is one. */
-export function foreignController(intent: KubeObject, live: KubeObject): JsonObject | undefined {
+function foreignController(intent: KubeObject, live: KubeObject): JsonObject | undefined {
   const known = ownOwners(intent);
   return owners(live).find((owner) => owner.controller === true && !known.has(String(owner.uid ?? '')));
 }

@@ -95,9 +95,12 @@ const view = (release: Loose): StatusView => ({
 export const is = (status: StatusView, type: string, value: string): boolean =>
   status.raw.observedGeneration === status.generation && status.condition(type)?.status === value;
 
-export async function sliceBed(): Promise<SliceBed> {
-  shared ??= openServer();
-  const server = await shared;
+/** @param own a server of the test's own, when it is to be killed. */
+export async function sliceBed(own?: SharedServer): Promise<SliceBed> {
+  if (own !== undefined) await installDefinitions(own);
+  else shared ??= openServer();
+  const server = own ?? (await shared);
+  if (server === undefined) throw new Error('no API server');
   const { admin } = server;
   const system = await freshNamespace(admin, 'system');
   const id = randomBytes(3).toString('hex');
