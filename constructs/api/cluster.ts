@@ -19,7 +19,6 @@ import { approval, dependsOn, overrides, prunePolicy, suspendPhases } from './re
 /** `cluster.yaml`: what belongs to the cluster rather than to one installation in it. */
 
 const couriers = ['flux', 'argo', 'none'] as const;
-export type Courier = (typeof couriers)[number];
 
 const secretRef = () => nameRef();
 
@@ -113,7 +112,6 @@ const releaseDelivery = z.strictObject({
   approval: approval.optional(),
   prune: prunePolicy.optional(),
 });
-export type ReleaseDelivery = z.output<typeof releaseDelivery>;
 
 export const clusterSpec = z
   .strictObject({

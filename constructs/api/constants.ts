@@ -149,9 +149,6 @@ export const payloadFormatVersion = 1;
 /** Label selector of the nodes that carry OVN central when a spec names none. */
 export const defaultCentralSelector: Readonly<Record<string, string>> = { 'node-role.kubernetes.io/control-plane': '' };
 
-/** User and group of the member runtime. */
-export const memberUID = 65532;
-
 /**
  * Kinds, as `group/Kind`, whose removal always needs a person: they hold data, or take other objects with them.
  */

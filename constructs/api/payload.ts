@@ -37,21 +37,6 @@ export type Binding = (typeof bindings)[number];
 
 const bindRule = z.strictObject({ at: pointer(), what: z.enum(bindings) });
 
-/** Gates that this version knows; a payload that names another is refused by the executor, not by the format. */
-export const gateTypes = [
-  'Established',
-  'WorkloadsReady',
-  'OVNDBReady',
-  'NorthdReady',
-  'DataPlaneReady',
-  'NetworkReady',
-  'DatabaseAvailable',
-  'ObjectStoreReady',
-  'ControlPlaneAvailable',
-  'Condition',
-] as const;
-export type GateType = (typeof gateTypes)[number];
-
 const gateTarget = z.strictObject({
   apiVersion: apiVersionField(),
   kind: kindField(),

@@ -74,7 +74,6 @@ const override = z.strictObject({
   namespace: dnsLabel().optional().meta({ description: 'Namespace of the object.' }),
   name: objectName().meta({ description: 'Name of the object.' }),
 });
-export type Override = z.infer<typeof override>;
 
 export const approval = z
   .strictObject({
@@ -85,7 +84,6 @@ export const approval = z
     planDigest: digest().optional().meta({ description: 'Digest of the plan that a person has approved.' }),
   })
   .meta({ description: 'Which plans need approval, and which one has it.' });
-export type Approval = z.output<typeof approval>;
 
 export const prunePolicy = z
   .strictObject({
@@ -135,7 +133,7 @@ export const blocker = z.strictObject({
 });
 export type Blocker = z.infer<typeof blocker>;
 
-export const planCounts = z.strictObject({
+const planCounts = z.strictObject({
   created: z.int().min(0),
   configured: z.int().min(0),
   unchanged: z.int().min(0),
@@ -144,7 +142,7 @@ export const planCounts = z.strictObject({
   absent: z.int().min(0),
 });
 
-export const releasePlan = z.strictObject({
+const releasePlan = z.strictObject({
   digest: digest(),
   changeClass: z.enum(changeClasses),
   counts: planCounts,
@@ -152,7 +150,7 @@ export const releasePlan = z.strictObject({
   report: text(253).optional().meta({ description: 'Name of the ConfigMap that holds the whole plan.' }),
 });
 
-export const releaseSync = z.strictObject({
+const releaseSync = z.strictObject({
   step: text(64).meta({ description: 'Acceptance step or phase that is worked on.' }),
   done: z.int().min(0),
   total: z.int().min(0),

@@ -22,7 +22,7 @@ export interface ValidateOptions {
 }
 
 /** `spec.central.memberRequests[0].node` */
-export const formatPath = (path: Path): string =>
+const formatPath = (path: Path): string =>
   path
     .map((part) => {
       if (typeof part === 'number') return `[${part}]`;
@@ -61,7 +61,7 @@ export function validateDocument(value: JsonValue, options: ValidateOptions = {}
 }
 
 /** Defaults of a document; metadata has none. */
-export const fillDefaults = (document: Pick<DocumentSchema, 'schema'>, value: JsonObject): JsonObject =>
+const fillDefaults = (document: Pick<DocumentSchema, 'schema'>, value: JsonObject): JsonObject =>
   applyDefaults(document.schema, value) as JsonObject;
 
 function checkMetadata(document: DocumentSchema, value: JsonObject): Finding[] {

@@ -6,7 +6,7 @@ const units: readonly [string, number][] = [
 ];
 
 /** A Go duration without sub-millisecond units, as the fields of our kinds take it: `90s`, `1h30m`, `250ms`. */
-export const durationPattern = /^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$/;
+const durationPattern = /^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$/;
 
 /**
  * Milliseconds of a Go duration. @throws TypeError when the text is not one.

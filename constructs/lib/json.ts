@@ -55,11 +55,6 @@ export function sortedCopy<T extends JsonValue>(value: T): T {
   return JSON.parse(canonicalJson(value)) as T;
 }
 
-/** A deep copy that shares nothing with `value`. */
-export function cloneJson<T extends JsonValue>(value: T): T {
-  return structuredClone(value);
-}
-
 /** True when both values have the same canonical form. */
 export function deepEqual(a: JsonValue | undefined, b: JsonValue | undefined): boolean {
   if (a === b) return true;

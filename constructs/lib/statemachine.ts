@@ -54,12 +54,12 @@ function has<S extends string>(config: MachineConfig<S, never>, state: string): 
 }
 
 /** The declared states, sorted: what an enum and a CEL rule must list too. */
-export function declaredStates<S extends string>(config: MachineConfig<S, never>): S[] {
+function declaredStates<S extends string>(config: MachineConfig<S, never>): S[] {
   return (Object.keys(config.states) as S[]).sort();
 }
 
 /** The states in which the operation may not be abandoned, sorted. */
-export function unabortableStates<S extends string>(config: MachineConfig<S, never>): S[] {
+function unabortableStates<S extends string>(config: MachineConfig<S, never>): S[] {
   return declaredStates(config).filter((state) => config.states[state].abortable !== true);
 }
 

@@ -56,7 +56,7 @@ function stringsOf(value: JsonValue | undefined): Record<string, string> {
 }
 
 /** A Node object as a {@link LiveNode}. */
-export function toLiveNode(node: KubeObject): LiveNode {
+function toLiveNode(node: KubeObject): LiveNode {
   const addresses = Array.isArray(node.status?.addresses) ? node.status.addresses.filter(isObject) : [];
   return {
     name: node.metadata.name ?? '',

@@ -99,7 +99,7 @@ function ofRelease(conditions: readonly Condition[]): Outcome | undefined {
 }
 
 /** The outcome that all common conditions follow from. */
-export function installationOutcome(view: Omit<InstallationView, 'now'>, domain: readonly DomainCondition[]): Outcome {
+function installationOutcome(view: Omit<InstallationView, 'now'>, domain: readonly DomainCondition[]): Outcome {
   const { release, installation } = view;
   if (view.planOnly)
     return { kind: 'planOnly', reason: 'PlanOnly', message: 'this executor writes plans and changes nothing' };
@@ -126,7 +126,7 @@ export function installationOutcome(view: Omit<InstallationView, 'now'>, domain:
 }
 
 /** The one word for where the installation stands. */
-export function installationPhase(outcome: Outcome, release: KubeObject | undefined): InstallationPhase {
+function installationPhase(outcome: Outcome, release: KubeObject | undefined): InstallationPhase {
   switch (outcome.kind) {
     case 'planOnly':
       return 'Planned';

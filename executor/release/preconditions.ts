@@ -110,7 +110,7 @@ export async function checkNodes(client: KubeClient, content: PayloadContent, si
 }
 
 /** Internal addresses of a node, in the order of the API. */
-export function internalAddresses(node: KubeObject): string[] {
+function internalAddresses(node: KubeObject): string[] {
   const { addresses } = node.status ?? {};
   return (Array.isArray(addresses) ? addresses : [])
     .filter(isObject)

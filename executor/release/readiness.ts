@@ -19,7 +19,7 @@ const part = (value: JsonValue | undefined): JsonObject => (isObject(value) ? va
 const count = (value: JsonValue | undefined, absent = 0): number => (typeof value === 'number' ? value : absent);
 
 /** A condition of `status.conditions`. */
-export function conditionOf(object: KubeObject, type: string): JsonObject | undefined {
+function conditionOf(object: KubeObject, type: string): JsonObject | undefined {
   const { conditions } = part(object.status);
   return Array.isArray(conditions) ? conditions.filter(isObject).find((entry) => entry.type === type) : undefined;
 }

@@ -10,7 +10,7 @@ import {
 import type { Checked, Place } from './types.ts';
 
 /** A chart has some dozens of small text files; these bounds leave room and stop bombs. */
-export const chartTarLimits: TarLimits = {
+const chartTarLimits: TarLimits = {
   maxFiles: 2_000,
   maxFileBytes: 8 * 1024 * 1024,
   maxTotalBytes: 64 * 1024 * 1024,

@@ -7,7 +7,7 @@ import { kubeVersionSatisfies } from './kubeversion.ts';
 import type { ChartMetadata, ChartRequest, Checked } from './types.ts';
 
 /** The one chart that network installations are rendered from. */
-export const chartName = 'kube-ovn';
+const chartName = 'kube-ovn';
 
 type Report = (reason: string, message: string, more?: Partial<Problem>) => void;
 

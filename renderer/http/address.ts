@@ -29,7 +29,7 @@ function portOf(url: URL): string {
 }
 
 /** True when an entry of the list names the host (and port) of `url` exactly. */
-export function hostAllowed(url: URL, allowed: readonly string[]): boolean {
+function hostAllowed(url: URL, allowed: readonly string[]): boolean {
   const host = url.hostname.toLowerCase().replace(/\.$/, '');
   return allowed.some((entry) => {
     const wanted = splitHostPort(entry.toLowerCase());

@@ -15,7 +15,7 @@ import type {
 } from './types.ts';
 
 /** Bounds fit for charts and manifests. */
-export const defaultLimits: HttpLimits = {
+const defaultLimits: HttpLimits = {
   maxBytes: 32 * 1024 * 1024,
   totalMs: 120_000,
   idleMs: 20_000,
@@ -23,7 +23,7 @@ export const defaultLimits: HttpLimits = {
 };
 
 /** Four attempts within a few seconds. */
-export const defaultRetry: RetryPolicy = { attempts: 4, initialMs: 500, factor: 2, maxMs: 10_000, jitter: 0.2 };
+const defaultRetry: RetryPolicy = { attempts: 4, initialMs: 500, factor: 2, maxMs: 10_000, jitter: 0.2 };
 
 const transientStatus = new Set([408, 425, 429, 500, 502, 503, 504]);
 const redirectStatus = new Set([301, 302, 303, 307, 308]);

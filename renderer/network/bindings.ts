@@ -10,7 +10,7 @@ const ownerPointer = '/metadata/ownerReferences';
 const uidLabelPointer = toPointer(['metadata', 'labels', labels.installationUID]);
 
 /** Claims, and what Helm is told to keep, outlive the installation: labelled, never owned, never pruned. */
-export const isKept = (object: ChartObject): boolean =>
+const isKept = (object: ChartObject): boolean =>
   object.kind === 'PersistentVolumeClaim' || annotationsOf(object)[foreignAnnotations.helmResourcePolicy] === 'keep';
 
 /** The object with its marks: a label everywhere, an owner where a namespaced owner is allowed and may take it along. */

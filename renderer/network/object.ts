@@ -53,7 +53,7 @@ export function podSpecOf(object: ChartObject): JsonObject | undefined {
 }
 
 /** All containers of a pod, init containers included. */
-export function containersOf(podSpec: JsonObject): JsonObject[] {
+function containersOf(podSpec: JsonObject): JsonObject[] {
   return [...items(podSpec.initContainers), ...items(podSpec.containers)];
 }
 

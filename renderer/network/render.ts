@@ -24,7 +24,7 @@ import { mergeNodeSelector } from './selector.ts';
 import { chartTLSTemplate, nativeTLSKeys, renameTLSSecret } from './tls.ts';
 import { chartValues, shapeProblems, tlsSecretName, usesTLS } from './values.ts';
 
-export const installationKind = 'KubeOVNInstallation';
+const installationKind = 'KubeOVNInstallation';
 
 /** The bytes that network rendering needs, all of them held to digests. */
 export interface NetworkSupply {

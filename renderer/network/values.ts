@@ -9,7 +9,7 @@ import type { ChartFeatures } from '../charts/features.ts';
 import { type Endpoint, formatEndpoint, parseEndpoint } from './endpoint.ts';
 import { chartTLSSecret } from './tls.ts';
 
-export const installModes = { full: 'full', centralOnly: 'controlPlaneOnly', nodeNetworking: 'dataPlaneOnly' } as const;
+const installModes = { full: 'full', centralOnly: 'controlPlaneOnly', nodeNetworking: 'dataPlaneOnly' } as const;
 
 export interface ValuesInput {
   readonly spec: InstallationSpec;
@@ -27,7 +27,7 @@ export interface ExternalEndpoints {
 }
 
 /** The half of a hosted pair that this installation is, or undefined. */
-export const hcpOf = (spec: InstallationSpec): InstallationSpec['hcp'] | undefined =>
+const hcpOf = (spec: InstallationSpec): InstallationSpec['hcp'] | undefined =>
   spec.hcp?.enabled === true ? spec.hcp : undefined;
 
 /** Name of the Secret with OVN's keys: the specification's, else the one that Kube-OVN itself uses. */

@@ -10,7 +10,7 @@ function covers(rule: RegistryMirror, name: string): boolean {
 }
 
 /** The rule with the longest `match` that is the name or a leading part of it (whole path components). */
-export function mirrorRule(name: string, rules: readonly RegistryMirror[]): RegistryMirror | undefined {
+function mirrorRule(name: string, rules: readonly RegistryMirror[]): RegistryMirror | undefined {
   return rules
     .filter((rule) => covers(rule, name))
     .reduce<RegistryMirror | undefined>(

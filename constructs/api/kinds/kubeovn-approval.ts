@@ -36,7 +36,6 @@ const approvalSpec = z
       { rule: '!oldSelf.revoked || self.revoked', message: 'a revoked approval stays revoked' },
     ),
   });
-export type ApprovalSpec = z.output<typeof approvalSpec>;
 
 const approvalPhases = ['Pending', 'Reserved', 'Completed', 'Revoked', 'Expired', 'Invalid'] as const;
 

@@ -19,10 +19,8 @@ import { backupSchedule, endpoint } from './network-fields.ts';
 /** `spec` of KubeOVNInstallation. */
 
 const installationModes = ['full', 'centralOnly', 'nodeNetworking'] as const;
-export type InstallationMode = (typeof installationModes)[number];
 
 const networkStacks = ['ipv4', 'ipv6', 'dual_stack'] as const;
-export type NetworkStack = (typeof networkStacks)[number];
 
 const loopback = '(127[.][0-9]{1,3}[.][0-9]{1,3}[.][0-9]{1,3}|\\\\[::1\\\\])(:[0-9]{1,5})?';
 const urlHost = '[A-Za-z0-9.-]+(:[0-9]{1,5})?|\\\\[[0-9a-fA-F:.]+\\\\](:[0-9]{1,5})?';

@@ -53,7 +53,6 @@ const authorisation = z.strictObject({
   planDigest: digest().optional(),
   recordedAt: timestamp(),
 });
-export type Authorisation = z.infer<typeof authorisation>;
 
 const member = z.strictObject({
   serverID: uuid(),
@@ -176,4 +175,3 @@ export const installationStatus = z
     backupRetention: backupRetention.optional(),
   })
   .prefault(untouchedStatus);
-export type InstallationStatus = z.output<typeof installationStatus>;

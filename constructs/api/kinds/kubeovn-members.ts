@@ -51,7 +51,6 @@ const memberRequest = z
       },
     ),
   });
-export type MemberRequest = z.output<typeof memberRequest>;
 
 export const memberRequests = () =>
   z

@@ -47,7 +47,6 @@ const recoverySpec = z
       },
     ),
   });
-export type RecoverySpec = z.output<typeof recoverySpec>;
 
 const recoveryPhases = ['Pending', 'AwaitingExecution', 'Executing', 'Succeeded', 'Failed', 'Rejected'] as const;
 

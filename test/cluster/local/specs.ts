@@ -15,7 +15,7 @@ export interface LocalFacts {
 }
 
 /** Stand-ins in clusters/local, and what takes their place. */
-export function fillIn(text: string, facts: LocalFacts): string {
+function fillIn(text: string, facts: LocalFacts): string {
   return text
     .replaceAll('127.0.0.1:5000', facts.registry)
     .replaceAll('192.0.2.1:6443', facts.apiServer)
