@@ -53,12 +53,16 @@ test('X13: the Lease of central is stolen in its phase: nothing more is written,
     const total = networkRelease(rendered).objects.size;
     await bed.deliver(rendered);
     bed.playKubelets();
-    const executor = await bed.executor({ ...bypass, lease: { ...lease, durationMs: 6_000 } });
-    // The write that is held up outlasts the Lease unless that is renewed; it is under way when the Lease is stolen.
+    const executor = await bed.executor({ ...bypass, lease: { ...lease, durationMs: 4_000 } });
     const hits = executor.plan.inject({ match: isCentral, fault: { kind: 'hang' } });
     await until('the write of ovn-central to be under way', () => hits() === 1, 60_000);
     const installation = await bed.installation();
     const path = `${leases}/keelson-central-${uid8(installation)}`;
+    // The write that is held up outlasts the first duration: the Lease is renewed beside it, and still ours.
+    await bed.until(path, 'the Lease to be renewed past its first end', ({ spec }) => {
+      const heldMs = Date.parse(spec.renewTime) - Date.parse(spec.acquireTime);
+      return heldMs > spec.leaseDurationSeconds * 1_000;
+    });
     const before = executor.plan.log.length;
     await hold(bed, path, 'thief');
     const written = payloadMutations(executor.plan.log).length;
