@@ -77,7 +77,11 @@ export function needOf(item: Item, input: NeedInput): Need {
   if (item.entry.absent) return uid === undefined ? { need: 'gone' } : { need: 'remove', uid, finalizers };
   if (uid !== undefined && typeof live?.deletionTimestamp === 'string')
     return { need: 'terminating', uid, finalizers, since: live.deletionTimestamp };
-  return entry === undefined ? { need: 'write', why: 'new' } : writeNeed(item, entry, live, uid);
+  if (entry === undefined) return { need: 'write', why: 'new' };
+  // A create-only object that somebody else had made before us is theirs for good.
+  if (item.entry.createOnly && entry.state === 'unmanaged')
+    return uid !== undefined && hasMarks(live, id, input.release) ? { need: 'none', uid } : { need: 'unmanaged' };
+  return writeNeed(item, entry, live, uid);
 }
 
 function writeNeed(item: Item, entry: LedgerEntry, live: ObjectMeta | undefined, uid: string | undefined): Need {

@@ -123,6 +123,13 @@ export async function loadPayload(
   };
 }
 
+const noFluxSource: Problem = {
+  reason: 'InvalidSpec',
+  message: 'this version reads payloads from ConfigMaps alone, and the Release names a source of Flux',
+  path: 'spec.source.flux',
+  remedy: 'set spec.source.configMaps',
+};
+
 const notRetained = (digest: string): Problem => ({
   reason: 'PinNotRetained',
   message: `payload ${digest} is not among the retained copies`,
@@ -131,6 +138,7 @@ const notRetained = (digest: string): Problem => ({
 
 /** All steps. Rejects with the signal's reason; everything else is an answer. */
 export async function accept(deps: AcceptDeps, input: AcceptInput): Promise<Acceptance> {
+  if (input.spec.source.flux !== undefined) return refuse('Fetch', [noFluxSource]);
   const got = await loadPayload(deps, input);
   if (!got.ok) return got.refused;
   const { loaded } = got;

@@ -1,7 +1,7 @@
 /** ConfigMaps that people read: the whole plan, and every problem where a status has room for ten. */
 
 import { releaseMetadata } from '../../constructs/api/configmap.ts';
-import { configMapNames, managers } from '../../constructs/api/constants.ts';
+import { configMapNames, labels, managers } from '../../constructs/api/constants.ts';
 import type { PayloadContent } from '../../constructs/api/payload.ts';
 import { type Plan, plannedPhases } from '../../constructs/api/plan.ts';
 import { isObject, type JsonObject, type JsonValue } from '../../constructs/lib/json.ts';
@@ -112,4 +112,17 @@ export async function storeReport(client: KubeClient, report: KubeObject, signal
   const outcome = await client.apply(report, { fieldManager: managers.objects, signal });
   if ('object' in outcome) return [];
   return [{ reason: 'ReportNotWritten', message: outcome.message, object: `ConfigMap ${report.metadata.name ?? ''}` }];
+}
+
+/** Deletes the problem reports of a release: what they tell of is over. One that can not be deleted now goes next time. */
+export async function dropReports(client: KubeClient, target: ReportTarget, signal: AbortSignal): Promise<void> {
+  const labelSelector = `${labels.holds}=report,${labels.release}=${target.release}`;
+  const selection = { apiVersion: 'v1', kind: 'ConfigMap', namespace: target.namespace };
+  const listed = await client.list({ ...selection, labelSelector }, { signal, metadataOnly: true });
+  if (listed.type !== 'listed') return;
+  for (const { metadata } of listed.items)
+    await client.delete(
+      { ...selection, name: metadata.name ?? '' },
+      { uid: metadata.uid ?? '', propagation: 'Background', signal },
+    );
 }

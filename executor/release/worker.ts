@@ -19,13 +19,13 @@ import { Doubts } from './doubts.ts';
 import { type EnforceInput, enforce, nothingPlanned, observe, type PrunedPlan } from './enforce.ts';
 import { Journal } from './journal.ts';
 import type { WorkerRecord } from './record.ts';
-import { problemReport, prunedOf, readPlanReport, storeReport } from './reports.ts';
+import { dropReports, problemReport, prunedOf, readPlanReport, storeReport } from './reports.ts';
 import { type Retry, retryOfAll } from './retry.ts';
 import { desiredDigest, overriddenIds, type ReleaseView, workIdentity } from './view.ts';
 import { Wake } from './wake.ts';
 
 /** The reason of a pass that newer work cancelled. */
-export class Superseded extends Error {
+class Superseded extends Error {
   override readonly name = 'Superseded';
 }
 
@@ -345,7 +345,7 @@ export class ReleaseWorker {
   }
 
   async #completed({ view, signal }: Turn, outcome: Extract<PassOutcome, { type: 'completed' }>): Promise<number> {
-    const { options, retained, check } = this.#deps;
+    const { client, namespace, options, retained, check } = this.#deps;
     const first = !this.#journal.completed;
     this.#journal.finished(outcome, view.requestedAt);
     if (first) {
@@ -354,6 +354,8 @@ export class ReleaseWorker {
       const keep = new Set([this.record.actual ?? '', view.spec.payload.digest, ...pinned]);
       check();
       await retained.drop(view.name, keep, options.retain, signal);
+      await dropReports(client, { release: view.name, namespace }, signal);
+      this.#reported = '';
     }
     return Math.min(options.reconcileMs, outcome.open ? never : openLookMs, this.#doubts.next());
   }

@@ -2,7 +2,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { generateKeyPair } from '../../constructs/api/signature.ts';
 import type { JsonObject } from '../../constructs/lib/json.ts';
-import { staticCredentials } from './kubeBed.ts';
+import { staticCredentials, until } from './kubeBed.ts';
 import { is, payloadMutations, type RunningExecutor, type SliceBed, type StatusView, sliceBed } from './slice-bed.ts';
 import {
   type BuiltPayload,
@@ -237,7 +237,9 @@ test('a field that another manager holds is told with manager and field, and not
       body: [{ op: 'replace', path: '/metadata/managedFields', value }],
       type: 'application/json-patch+json',
     });
+    assert.ok(await report(bed, second.digest));
     await bed.untilStatus('it goes on by itself', (s) => s.raw.actual === second.digest && is(s, 'Ready', 'True'));
+    await until('the report of what is over is gone', async () => (await report(bed, second.digest)) === '');
   } finally {
     await bed.close();
   }

@@ -93,6 +93,12 @@ test('what an object needs, case by case', () => {
     ],
     ['tombstone of what the ledger does not own', { need: 'gone' }, item({ absent: true }), { live: live() }],
     [
+      'create-only, made by somebody else',
+      { need: 'unmanaged' },
+      item({ createOnly: true }),
+      { ledger: ledgerOf(entry(it, { state: 'unmanaged' })), live: live({ labels: {} }) },
+    ],
+    [
       'create-only, changed since',
       { need: 'none', uid: 'uid-1' },
       item({ createOnly: true }),
