@@ -1,7 +1,7 @@
 import { ApiObject, type ApiObjectProps, App, Chart } from 'cdk8s';
 import { Construct } from 'constructs';
 import type { JsonObject } from '../lib/json.ts';
-import { objectId } from '../lib/names.ts';
+import { type ObjectIdentity, objectId } from '../lib/names.ts';
 
 /** An object with a name of its own choice; cdk8s would otherwise make names from its tree. */
 export interface NamedManifest extends JsonObject {
@@ -10,14 +10,16 @@ export interface NamedManifest extends JsonObject {
   readonly metadata: JsonObject & { readonly name: string; readonly namespace?: string };
 }
 
-/** One object as written: nothing is added to it. Its id in the tree is its identity, so two of one identity throw. */
+/** The id of an object in a tree is its identity, so two of one identity throw. Slashes part the ids of constructs. */
+export const constructId = (identity: ObjectIdentity): string => objectId(identity).replaceAll('/', ':');
+
+/** One object as written: nothing is added to it. */
 export class ManifestObject extends Construct {
   readonly apiObject: ApiObject;
 
   constructor(scope: Construct, manifest: NamedManifest) {
     const { apiVersion, kind, metadata } = manifest;
-    // Slashes part the ids of constructs.
-    super(scope, objectId({ apiVersion, kind, ...metadata }).replaceAll('/', ':'));
+    super(scope, constructId({ apiVersion, kind, ...metadata }));
     this.apiObject = new ApiObject(this, 'object', manifest as unknown as ApiObjectProps);
   }
 }

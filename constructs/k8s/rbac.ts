@@ -4,8 +4,9 @@ import type { Requirement } from '../api/payload.ts';
 import { groupKindOf } from '../api/plan.ts';
 import { isObject, type JsonObject } from '../lib/json.ts';
 import { groupOf, identityOf } from '../lib/names.ts';
+import { type Account, AccountBinding, rbacGroup, rbacVersion } from './binding.ts';
 import { builtinKind, crdKind, guessResource } from './kinds.ts';
-import { ManifestObject, type NamedManifest } from './manifest.ts';
+import { ManifestObject } from './manifest.ts';
 import { ownLabels } from './system.ts';
 
 /**
@@ -43,8 +44,6 @@ const rule = (group: string, resources: string[], verbs: string[], names?: strin
   verbs,
   ...(names === undefined ? {} : { resourceNames: names }),
 });
-
-const rbacGroup = 'rbac.authorization.k8s.io';
 
 /** The resource of a kind: of Kubernetes itself, of a definition among the objects, or by the usual rule. */
 function resourceFinder(objects: readonly JsonObject[]): (groupKind: string) => string {
@@ -140,28 +139,16 @@ function ownRules(): Rule[] {
   ];
 }
 
-function role(name: string, namespace: string | undefined, rules: Rule[]): NamedManifest {
-  return {
-    apiVersion: `${rbacGroup}/v1`,
+/** A role, and the binding that gives it to the account. */
+function grant(scope: Construct, account: Account, namespace: string | undefined, rules: Rule[]): void {
+  const { name } = account;
+  new ManifestObject(scope, {
+    apiVersion: rbacVersion,
     kind: namespace === undefined ? 'ClusterRole' : 'Role',
     metadata: { name, ...(namespace === undefined ? {} : { namespace }), labels: ownLabels },
     rules,
-  };
-}
-
-function binding(
-  name: string,
-  namespace: string | undefined,
-  account: { name: string; namespace: string },
-): NamedManifest {
-  const scoped = namespace === undefined ? 'ClusterRole' : 'Role';
-  return {
-    apiVersion: `${rbacGroup}/v1`,
-    kind: `${scoped}Binding`,
-    metadata: { name, ...(namespace === undefined ? {} : { namespace }), labels: ownLabels },
-    roleRef: { apiGroup: rbacGroup, kind: scoped, name },
-    subjects: [{ kind: 'ServiceAccount', ...account }],
-  };
+  });
+  new AccountBinding(scope, account, namespace);
 }
 
 /**
@@ -171,28 +158,27 @@ function binding(
 const standing = (rights: Rights): string[] => [rights.namespace, networkNamespace, 'default', 'kube-public'];
 
 /** Account, roles and bindings of the executor. */
-export function executorRBAC(scope: Construct, rights: Rights): ManifestObject[] {
-  const name = roleName('executor');
-  const account = { name, namespace: rights.namespace };
+export function executorRBAC(scope: Construct, rights: Rights): void {
+  const account = { name: roleName('executor'), namespace: rights.namespace };
   const namespaces = namespacesOf(rights);
   const early = namespaces.filter((namespace) => standing(rights).includes(namespace));
   const later = namespaces.filter((namespace) => !early.includes(namespace));
-  const made: NamedManifest[] = [
-    { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { ...account, labels: ownLabels } },
-    role(name, undefined, [
-      ...ownClusterRules(rights),
-      ...objectRules(rights),
-      ...escalationRules(rights.objects, 'clusterroles'),
-      ...later.flatMap((namespace) => payloadRules(rights, namespace)),
-    ]),
-    binding(name, undefined, account),
-  ];
+  new ManifestObject(scope, {
+    apiVersion: 'v1',
+    kind: 'ServiceAccount',
+    metadata: { ...account, labels: ownLabels },
+  });
+  grant(scope, account, undefined, [
+    ...ownClusterRules(rights),
+    ...objectRules(rights),
+    ...escalationRules(rights.objects, 'clusterroles'),
+    ...later.flatMap((namespace) => payloadRules(rights, namespace)),
+  ]);
   for (const namespace of early) {
     const own = namespace === rights.namespace ? ownRules() : [];
     const rules = [...own, ...payloadRules(rights, namespace)];
-    if (rules.length > 0) made.push(role(name, namespace, rules), binding(name, namespace, account));
+    if (rules.length > 0) grant(scope, account, namespace, rules);
   }
-  return made.map((manifest) => new ManifestObject(scope, manifest));
 }
 
 function namespacesOf(rights: Rights): string[] {
