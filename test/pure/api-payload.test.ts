@@ -6,7 +6,6 @@ import {
   manifestDigest,
   type PayloadContent,
   type PayloadIndex,
-  type PayloadObject,
   payloadDigest,
   payloadObjectId,
 } from '../../constructs/api/payload.ts';
@@ -23,6 +22,7 @@ import { generateKeyPair, readTrust, signDigest, verifySignature } from '../../c
 import type { JsonObject } from '../../constructs/lib/json.ts';
 import { canonicalJson } from '../../constructs/lib/json.ts';
 import { dumpYaml } from '../../constructs/lib/yaml.ts';
+import { onePhase, plainEntry } from './payload-support.ts';
 
 const configMap = (name: string, value = 'x'): JsonObject => ({
   apiVersion: 'v1',
@@ -31,35 +31,17 @@ const configMap = (name: string, value = 'x'): JsonObject => ({
   data: { value },
 });
 
-const entryOf = (n: number, object: JsonObject): PayloadObject => ({
-  file: objectFile(n),
-  yaml: `10-configuration/configmap_demo_${(object.metadata as JsonObject).name}.yaml`,
-  sha256: objectSha256(object),
-  apiVersion: 'v1',
-  kind: 'ConfigMap',
-  namespace: 'demo',
-  name: String((object.metadata as JsonObject).name),
-  keep: false,
-  conflict: 'fail',
-  recreate: false,
-  createOnly: false,
-  absent: false,
-});
-
-function contentOf(objects: JsonObject[]): PayloadContent {
-  const phases = [
-    { name: 'configuration', dir: '10-configuration', gates: [], objects: objects.map((o, n) => entryOf(n, o)) },
-  ];
-  return {
-    cluster: 'local',
-    release: { name: 'manifests-demo', domain: 'manifests' },
-    manifestDigest: manifestDigest(phases),
-    installations: [],
-    requires: [],
-    spans: [],
-    phases,
-  };
-}
+const contentOf = (objects: JsonObject[]): PayloadContent =>
+  onePhase(
+    'configuration',
+    objects.map((object, n) =>
+      plainEntry(String((object.metadata as JsonObject).name), {
+        dir: '10-configuration',
+        file: objectFile(n),
+        sha256: objectSha256(object),
+      }),
+    ),
+  );
 
 const sha = (c: string): string => `sha256:${c.repeat(64)}`;
 

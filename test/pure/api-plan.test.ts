@@ -1,45 +1,19 @@
 import fc from 'fast-check';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import {
-  manifestDigest,
-  type PayloadContent,
-  type PayloadObject,
-  payloadObjectId,
-} from '../../constructs/api/payload.ts';
+import { type PayloadContent, type PayloadObject, payloadObjectId } from '../../constructs/api/payload.ts';
 import { makePlan, needsApproval, type Plan, type PlanActions, planActions } from '../../constructs/api/plan.ts';
+import { onePhase, plainEntry } from './payload-support.ts';
 
 const prune = { enabled: true, maxPercent: 10, maxCount: 20 };
 
 const object = (name: string, sha = 'a', more: Partial<PayloadObject> = {}): PayloadObject => ({
-  file: 'objects/0000.json',
-  yaml: `10-x/configmap_demo_${name}.yaml`,
-  sha256: sha.repeat(64),
-  apiVersion: 'v1',
-  kind: 'ConfigMap',
-  namespace: 'demo',
-  name,
-  keep: false,
-  conflict: 'fail',
-  recreate: false,
-  createOnly: false,
-  absent: false,
+  ...plainEntry(name, { dir: '10-x', file: 'objects/0000.json', sha256: sha.repeat(64) }),
   ...more,
 });
 
-function content(objects: PayloadObject[], more: Partial<PayloadContent> = {}): PayloadContent {
-  const phases = [{ name: 'x', dir: '10-x', gates: [], objects }];
-  return {
-    cluster: 'local',
-    release: { name: 'manifests-demo', domain: 'manifests' },
-    manifestDigest: manifestDigest(phases),
-    installations: [],
-    requires: [],
-    spans: [],
-    phases,
-    ...more,
-  };
-}
+const content = (objects: PayloadObject[], more: Partial<PayloadContent> = {}): PayloadContent =>
+  onePhase('x', objects, more);
 
 const id = (name: string, kind = 'ConfigMap'): string => `/${kind}/demo/${name}`;
 

@@ -6,8 +6,8 @@ import { type ClassifyInput, classifyNetwork } from '../../executor/network/clas
 import { d2, d3, entry } from './network-support.ts';
 
 const none = { created: [], configured: [], replaced: [], pruned: [], absent: [] };
-const classify = (changes: Partial<ClassifyInput>): string => {
-  const verdict = classifyNetwork({
+const verdictOf = (changes: Partial<ClassifyInput>): ReturnType<typeof classifyNetwork> =>
+  classifyNetwork({
     next: entry(),
     previous: entry(),
     completed: true,
@@ -16,7 +16,9 @@ const classify = (changes: Partial<ClassifyInput>): string => {
     actions: none,
     ...changes,
   });
-  return `${verdict.verdict} ${verdict.changeClass}`;
+const classify = (changes: Partial<ClassifyInput>): string => {
+  const { verdict, changeClass } = verdictOf(changes);
+  return `${verdict} ${changeClass}`;
 };
 
 const classes: [string, string, Partial<ClassifyInput>][] = [
@@ -77,16 +79,7 @@ for (const [what, expected, changes] of classes) test(`class of ${what}`, () => 
 
 test('a blocked change says what to do', () => {
   for (const [, expected, changes] of classes.filter(([, verdict]) => verdict.startsWith('blocked'))) {
-    const input = {
-      next: entry(),
-      previous: entry(),
-      completed: true,
-      checkpoint: checkpointOf(entry(), String(d3)),
-      observedVersion: '1.16.13',
-      actions: none,
-      ...changes,
-    };
-    const verdict = classifyNetwork(input);
+    const verdict = verdictOf(changes);
     assert.ok(verdict.verdict === 'blocked' && /keelson uninstall|set spec\.version/.test(verdict.message), expected);
   }
 });
