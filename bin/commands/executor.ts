@@ -4,6 +4,8 @@ import { Command, InvalidArgumentError, Option } from 'commander';
 import pino from 'pino';
 import { ports, roles } from '../../constructs/api/constants.ts';
 import { parseDuration } from '../../constructs/lib/duration.ts';
+import type { JsonObject } from '../../constructs/lib/json.ts';
+import { redact, redactObject } from '../../constructs/lib/redact.ts';
 import { type CredentialSource, inClusterCredentials, kubeConfigCredentials } from '../../executor/kube/credentials.ts';
 import { runExecutor } from '../../executor/run.ts';
 import type { Invocation } from '../invocation.ts';
@@ -56,6 +58,10 @@ function credentials(flags: ExecutorFlags, { env, clock }: Invocation): Credenti
   });
 }
 
+/** Fields of a log line without secrets. */
+const tellable = (fields: Readonly<Record<string, unknown>> = {}): JsonObject =>
+  redactObject(JSON.parse(JSON.stringify(fields)) as JsonObject);
+
 /** `keelson executor`: the process that runs in the cluster. */
 export function executorCommand(invocation: Invocation): Command {
   return new Command('executor')
@@ -91,7 +97,7 @@ export function executorCommand(invocation: Invocation): Command {
           retain: flags.retain,
           metricsPort: flags.metricsPort,
           onListening: (port) => log.info({ port }, 'metrics are served'),
-          log: (level, message, fields) => log[level](fields ?? {}, message),
+          log: (level, message, fields) => log[level](tellable(fields), redact(message)),
         },
         invocation.signal,
       );

@@ -10,6 +10,8 @@ const patterns: readonly [RegExp, string][] = [
   [/-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----[\s\S]*?(-----END [A-Z0-9 ]*PRIVATE KEY-----|$)/g, hidden],
   [/\b(authorization\s*[:=]\s*)(?:bearer|basic|token)?\s*[^\s,;"']+/gi, `$1${hidden}`],
   [/\b(bearer\s+)[A-Za-z0-9._~+/-]{8,}=*/gi, `$1${hidden}`],
+  // Words such as "Basic authentication" have neither a digit nor the end of an encoding.
+  [/\b(basic\s+)(?=[A-Za-z+/]*[0-9=])[A-Za-z0-9+/]{8,}={0,2}/gi, `$1${hidden}`],
   [/\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*/g, hidden],
   [/([a-z][a-z0-9+.-]{0,31}:\/\/)[^/\s:@"']+(?::[^/\s@"']*)?@/gi, `$1${hidden}@`],
   [
@@ -22,9 +24,13 @@ const patterns: readonly [RegExp, string][] = [
   ],
 ];
 
-/** `text` without bearer tokens, private keys, URL credentials and the values of well-known secret parameters. */
-export function redact(text: string): string {
+/**
+ * `text` without bearer tokens, private keys, URL credentials and the values of well-known secret parameters.
+ * @param known secrets that the caller handles: they are hidden wherever they stand.
+ */
+export function redact(text: string, known: readonly string[] = []): string {
   let out = text;
+  for (const secret of known) if (secret !== '') out = out.replaceAll(secret, hidden);
   for (const [pattern, replacement] of patterns) out = out.replace(pattern, replacement);
   return out;
 }

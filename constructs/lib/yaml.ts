@@ -4,6 +4,7 @@
  */
 import {
   Document,
+  isCollection,
   isMap,
   isNode,
   isScalar,
@@ -51,11 +52,10 @@ const kubernetesTags = (tags: Tags): Tags =>
     );
 
 function unsafeNumbers(value: unknown, path: string[], report: (path: string[], message: string) => void): void {
-  if (typeof value === 'bigint') report(path, `the integer ${value} is beyond 2^53-1`);
+  if (typeof value === 'bigint') report(path, 'the integer is beyond 2^53-1');
   else if (typeof value === 'number') {
-    if (!Number.isFinite(value)) report(path, `${value} is not a finite number`);
-    else if (Number.isInteger(value) && !Number.isSafeInteger(value))
-      report(path, `the integer ${value} is beyond 2^53-1`);
+    if (!Number.isFinite(value)) report(path, 'the number is not finite');
+    else if (Number.isInteger(value) && !Number.isSafeInteger(value)) report(path, 'the integer is beyond 2^53-1');
   } else if (Array.isArray(value)) {
     for (const [index, item] of value.entries()) unsafeNumbers(item, [...path, String(index)], report);
   } else if (isObject(value)) {
@@ -79,6 +79,18 @@ function locator(document: Document.Parsed, counter: LineCounter): YamlDocument[
   };
 }
 
+/**
+ * What the parser says about a place, without what stands there: a line that is no YAML may be a secret. The place is
+ * told apart from the message.
+ */
+const withoutContent = (message: string): string =>
+  (message.split('\n')[0] ?? '')
+    .replace(/ at line [0-9]+, column [0-9]+:?$/, '')
+    .replace(/ \(the anchor must be set before the alias\)/, '')
+    .replace(/: .*$/, '')
+    .replace(/ %.*$/, '')
+    .replace(/(escape sequence) .*$/, '$1');
+
 /** The 1.1 reader turns `<<` into a symbol of its own; a written key is the plain text. */
 function isMergeKey(key: unknown): boolean {
   return isScalar(key) ? key.source === '<<' || key.value === '<<' : key === '<<';
@@ -94,7 +106,7 @@ function readDocument(
     const { line, col } = counter.linePos(error.pos[0]);
     problems.push({
       reason: error.code === 'DUPLICATE_KEY' ? 'DuplicateKey' : 'InvalidYAML',
-      message: error.message.split('\n')[0] ?? error.code,
+      message: withoutContent(error.message) || error.code,
       file,
       line,
       column: col,
@@ -108,14 +120,16 @@ function readDocument(
   };
   visit(document, {
     Pair(_, pair) {
+      if (isCollection(pair.key)) at([], 'InvalidYAML', 'a key is a map or a list', 'write a plain key');
       if (isMergeKey(pair.key)) at([], 'InvalidYAML', 'a merge key (<<) is not supported', 'write the merged keys out');
     },
   });
+  if (problems.length > 0) return { problems };
   let value: JsonValue;
   try {
     value = document.toJS({ maxAliasCount: 100 }) as JsonValue;
   } catch (error) {
-    at([], 'InvalidYAML', (error as Error).message, 'use fewer aliases');
+    at([], 'InvalidYAML', withoutContent((error as Error).message), 'correct the aliases of this document');
     return { problems };
   }
   unsafeNumbers(value, [], (path, message) => at(path, 'InvalidNumber', message, 'write it as a string'));

@@ -62,9 +62,10 @@ function copiedFields(object: SourceObject): Problem[] {
 function secretProblem(object: SourceObject): Problem[] {
   const { apiVersion, kind, namespace, name } = object.identity;
   if (apiVersion !== 'v1' || kind !== 'Secret') return [];
+  // A value of the wrong type would be refused by the API server, but only after it was published.
   const field = ['data', 'stringData'].find((key) => {
     const value = object.value[key];
-    return isObject(value) && Object.keys(value).length > 0;
+    return isObject(value) ? Object.keys(value).length > 0 : value !== undefined && value !== null;
   });
   if (field === undefined) return [];
   return [

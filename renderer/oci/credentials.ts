@@ -1,7 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isObject, type JsonObject, type JsonValue } from '../../constructs/lib/json.ts';
-import { redact } from '../../constructs/lib/redact.ts';
 import { run } from '../process/run.ts';
 import { credentialNames } from './reference.ts';
 
@@ -143,10 +142,8 @@ async function askHelper(
   if (outcome.code !== 0) {
     const said = `${outcome.stdout}${outcome.stderr}`.trim();
     if (/credentials not found/i.test(said)) return { kind: 'none' };
-    return {
-      kind: 'failed',
-      message: `${program} ended with ${outcome.code}: ${redact(outcome.stderr.trim()).slice(0, 200)}`,
-    };
+    // What it wrote may be the secret itself, in a form that nobody could know.
+    return { kind: 'failed', message: `${program} ended with ${outcome.code}; run it by hand to see why` };
   }
   let answer: unknown;
   try {

@@ -35,21 +35,25 @@ const imageTypes = [
 ];
 const maxManifestBytes = 4 * 1024 * 1024;
 
-/** The first error that a registry's JSON answer names. */
-function registryMessage(reply: HttpReply): string {
+/** The first error that a registry's JSON answer names. `secrets` may be quoted there, in any company. */
+function registryMessage(reply: HttpReply, secrets: ReadonlySet<string>): string {
   try {
     const body: unknown = JSON.parse(Buffer.from(reply.body).toString('utf8'));
     const first = isObject(body) && Array.isArray(body.errors) ? body.errors[0] : undefined;
     if (isObject(first))
-      return redact(`${String(first.code ?? '')} ${String(first.message ?? '')}`.trim()).slice(0, 200);
+      return redact(`${String(first.code ?? '')} ${String(first.message ?? '')}`.trim(), [...secrets]).slice(0, 200);
   } catch {
     // Not every answer comes from the registry itself.
   }
   return '';
 }
 
-function statusFailure(reply: HttpReply, what: string): { ok: false; failure: RegistryFailure } {
-  const said = registryMessage(reply);
+function statusFailure(
+  reply: HttpReply,
+  what: string,
+  secrets: ReadonlySet<string>,
+): { ok: false; failure: RegistryFailure } {
+  const said = registryMessage(reply, secrets);
   const message = `${what}: ${reply.url} answered ${reply.status}${said === '' ? '' : ` (${said})`}`;
   if (reply.status === 404) return failed('notFound', message, 'check the repository and the tag or digest');
   if (reply.status === 401 || reply.status === 403)
@@ -83,6 +87,7 @@ export function createRegistryClient(options: RegistryClientOptions): RegistryCl
   const { http } = options;
   const rules = options.registries ?? [];
   const authorizations = new Map<string, string>();
+  const secrets = new Set<string>();
 
   /** Plain http is for loopback registries; a certificate authority given for one says that it speaks TLS. */
   function baseUrl(registry: string): string {
@@ -99,6 +104,7 @@ export function createRegistryClient(options: RegistryClientOptions): RegistryCl
     const stored = await options.credentials.get(ref.registry, signal);
     if (stored.kind === 'failed') return failed('denied', `the credential for ${ref.registry}: ${stored.message}`);
     const credential = stored.kind === 'found' ? stored.credential : undefined;
+    if (credential !== undefined) secrets.add(credential.kind === 'password' ? credential.password : credential.token);
     if (challenge.scheme === 'basic') {
       if (credential?.kind !== 'password')
         return failed(
@@ -134,10 +140,11 @@ export function createRegistryClient(options: RegistryClientOptions): RegistryCl
       const authorization = await authorize(challenge, ref, more.signal);
       if (!authorization.ok) return authorization;
       authorizations.set(scope, authorization.value);
+      secrets.add(authorization.value.replace(/^[A-Za-z]+ /, ''));
       outcome = await send(authorization.value);
     }
     if (!outcome.ok) return { ok: false, failure: httpFailure(outcome.failure) };
-    if (outcome.reply.status !== 200) return statusFailure(outcome.reply, formatReference(ref));
+    if (outcome.reply.status !== 200) return statusFailure(outcome.reply, formatReference(ref), secrets);
     return { ok: true, value: outcome.reply };
   }
 

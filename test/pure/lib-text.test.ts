@@ -112,6 +112,10 @@ test('redaction hides credentials of every form', () => {
     `X-Amz-Signature=${canary}`,
   ])
     assert.not.match(redact(text), canary);
+  const pair = Buffer.from(`bot:${canary}`).toString('base64');
+  assert.is(redact(`Basic ${pair} was refused`), 'Basic [redacted] was refused');
+  assert.is(redact('Basic authentication is off'), 'Basic authentication is off');
+  assert.is(redact(`the password ${canary} is wrong`, [canary]), 'the password [redacted] is wrong');
   const list = { kind: 'List', items: [{ kind: 'Secret', data: { a: canary }, stringData: { b: canary } }] };
   const hidden = JSON.stringify(redactObject(list));
   assert.not.match(hidden, canary);

@@ -50,9 +50,30 @@ for (const [what, text, expected] of [
   ['an integer beyond 2^53-1', 'a:\n  b: 9007199254740993\n', ['InvalidNumber@2']],
   ['infinity', 'a: .inf\n', ['InvalidNumber@1']],
   ['an unknown anchor', 'a: *x\n', ['InvalidYAML@1']],
+  ['a key that is a list', '? [a]\n: 1\n', ['InvalidYAML@1']],
 ] as const) {
   test(`refuses ${what} with its line`, () => assert.equal(reasons(text), expected));
 }
+
+test('what stands at a bad place is never quoted', () => {
+  const canary = 'Canary4242';
+  for (const text of [
+    `a: *${canary}`,
+    `a: !${canary} x`,
+    `a: !<${canary}> x`,
+    `a: | ${canary}\n  x`,
+    `a: |1${canary}\n x`,
+    `%${canary}\n---\na: b`,
+    `a: !e!${canary} x`,
+    `a: "\\q${canary}"`,
+    `? [${canary}]\n: x`,
+  ]) {
+    const { problems } = parseYaml(text, 'x.yaml');
+    assert.ok(problems.length > 0 && problems.every((problem) => problem.message.length > 5), text);
+    assert.not.match(JSON.stringify(problems), canary);
+  }
+  assert.not.match(JSON.stringify(parseYaml('pin: 12345678901234567890', 'x.yaml').problems), /5678/);
+});
 
 test('an alias bomb is refused', () => {
   const rows = ['a: &a [x,x,x,x,x,x,x,x,x,x]'];
