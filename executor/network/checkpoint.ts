@@ -9,7 +9,7 @@ import { isObject, type JsonObject } from '../../constructs/lib/json.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { writeStatus } from '../kube/status.ts';
-import { describeRef, type KubeObject, refOf } from '../kube/types.ts';
+import { describeRef, type KubeObject, refOf, uidOf } from '../kube/types.ts';
 
 type Fixed = Pick<ApplyCheckpoint, 'specDigest' | 'manifestDigest' | 'baseDigest' | 'payloadDigest'>;
 
@@ -52,6 +52,9 @@ export function withCheckpoint(
   };
 }
 
+/** The reconciler of the same process writes the same status; how often it may have been faster. */
+const mostRaces = 5;
+
 /** Persists the checkpoint. Nothing is sent when it is recorded already. Answers what kept it from being recorded. */
 export async function recordCheckpoint(
   options: {
@@ -64,12 +67,14 @@ export async function recordCheckpoint(
   signal: AbortSignal,
 ): Promise<Problem[]> {
   const { client, object, recorded, wanted, now } = options;
-  const outcome = await writeStatus(
-    client,
-    object,
-    (live) => withCheckpoint(isObject(live.status) ? live.status : {}, recorded, wanted, now),
-    { fieldManager: managers.status, signal },
-  );
+  const build = (live: KubeObject): JsonObject =>
+    withCheckpoint(isObject(live.status) ? live.status : {}, recorded, wanted, now);
+  let outcome = await writeStatus(client, object, build, { fieldManager: managers.status, signal });
+  for (let race = 1; outcome.type === 'lost' && race < mostRaces; race += 1) {
+    const found = await client.get(refOf(object), { signal });
+    if (found.type !== 'found' || uidOf(found.object) !== uidOf(object)) break;
+    outcome = await writeStatus(client, found.object, build, { fieldManager: managers.status, signal });
+  }
   if (outcome.type === 'written' || outcome.type === 'unchanged') return [];
   return [
     {

@@ -31,7 +31,7 @@ export async function mergeStatus(
   patch: StatusPatch,
   options: CallOptions & { readonly fieldManager: string },
 ): Promise<UpdateOutcome> {
-  const subject = subjectOf('status of', ref);
+  const subject = subjectOf('status', ref);
   const resource = await locate(context, subject, ref, options);
   if (!isResource(resource)) return resource;
   if (!resource.statusSubresource) return invalid(subject, 'status', `${ref.kind} has no status subresource`);
