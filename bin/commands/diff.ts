@@ -75,7 +75,7 @@ async function compare(invocation: Invocation, client: KubeClient, wanted: Wante
     release,
     object: describeRef(ref),
     what,
-    details: details.map(redact),
+    details: details.map((text) => redact(text)),
   });
   const live = await client.get(ref, { signal });
   if (live.type === 'absent' || live.type === 'kindAbsent' || live.type === 'namespaceMissing') return say('missing');
