@@ -13,13 +13,14 @@ export interface ExecutorMetrics {
   leading(leads: boolean): void;
 }
 
-const flagNames = ['stalled', 'pinned', 'held', 'unverified', 'failing'] as const;
+const flagNames = ['stalled', 'pinned', 'held', 'unverified', 'bypassed', 'failing'] as const;
 
 const flagsOf = (record: WorkerRecord): Record<(typeof flagNames)[number], boolean> => ({
   stalled: record.stalled,
   pinned: record.pin !== undefined,
   held: record.hold !== undefined || (record.progress?.held.length ?? 0) > 0,
   unverified: record.unverified !== undefined,
+  bypassed: (record.progress?.phases ?? []).some(({ gates }) => gates.some(({ verdict }) => verdict.bypassed === true)),
   failing: record.problems.length > 0,
 });
 
@@ -53,7 +54,7 @@ export function executorMetrics(registry: Registry): ExecutorMetrics {
   });
   const flags = new Gauge({
     name: 'keelson_release_flag',
-    help: '1 while a Release is stalled, pinned, held, unverified, or has failures',
+    help: '1 while a Release is stalled, pinned, held, unverified, past a gate without looking, or has failures',
     labelNames: ['release', 'flag'],
     registers,
   });

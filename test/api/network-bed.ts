@@ -132,7 +132,7 @@ export interface NetworkBed {
 }
 
 /** Long enough for a busy machine; a process that stops gives its Leases up at once. */
-export const testLease = { durationMs: 8_000, renewEveryMs: 1_500, marginMs: 1_000, retryMs: 100, requestMs: 3_000 };
+const testLease = { durationMs: 8_000, renewEveryMs: 1_500, marginMs: 1_000, retryMs: 100, requestMs: 3_000 };
 
 /** A condition of a status; absent when the status is about an older generation. */
 export function condition(object: Loose, type: string): Loose {

@@ -142,6 +142,7 @@ test('ledger, checkpoint, then phase by phase; bypassed gates are told everywher
     assert.ok(seen.every(({ version, workloads }) => version === undefined || workloads === 'True'));
 
     const text = await executor.metrics();
+    assert.match(text, /keelson_release_flag\{release="network-net",flag="bypassed"\} 1/);
     const labels = 'namespace="kube-system",name="net"';
     assert.match(text, /kubeovn_operator_reconcile_total\{result="ok"\} [1-9]/);
     assert.match(text, /kubeovn_operator_reconcile_duration_seconds_count [1-9]/);
