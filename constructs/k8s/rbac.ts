@@ -1,5 +1,6 @@
 import type { Construct } from 'constructs';
 import { networkNamespace, roleName, trustSecret } from '../api/constants.ts';
+import { kubeOVNInstallationKind } from '../api/kinds/kubeovn-installation.ts';
 import type { Requirement } from '../api/payload.ts';
 import { groupKindOf } from '../api/plan.ts';
 import { isObject, type JsonObject } from '../lib/json.ts';
@@ -24,8 +25,6 @@ export interface Rights {
   readonly extraKinds: readonly string[];
   /** `group/Kind` of kinds whose last object has left the payloads: it may still have to be pruned. */
   readonly departedKinds: readonly string[];
-  /** Specs of ours that payloads were rendered from: the executor writes their status. */
-  readonly specKinds: readonly { readonly group: string; readonly resource: string }[];
 }
 
 interface Rule extends JsonObject {
@@ -109,13 +108,19 @@ function escalationRules(
   ];
 }
 
-/** What the executor reads and writes for itself, in any cluster. */
-function ownClusterRules(rights: Rights): Rule[] {
-  const specs = rights.specKinds.flatMap(({ group, resource }) => [
-    rule(group, [resource], ['get', 'list', 'watch', 'patch']),
-    rule(group, [`${resource}/status`], ['get', 'patch']),
+/** Kinds of ours that the role reconciles: it watches them, writes their status and holds their finalizer. */
+const reconciled = [kubeOVNInstallationKind];
+
+/**
+ * What the executor reads and writes for itself, in any cluster. That holds for the kinds it reconciles even where no spec
+ * of them is left in Git: an object that is still there must be able to go.
+ */
+function ownClusterRules(): Rule[] {
+  const specs = reconciled.flatMap(({ group, plural }) => [
+    rule(group, [plural], ['get', 'list', 'watch', 'patch']),
+    rule(group, [`${plural}/status`], ['get', 'patch']),
     // Owner references that block the owner's deletion need this right.
-    rule(group, [`${resource}/finalizers`], ['update']),
+    rule(group, [`${plural}/finalizers`], ['update']),
   ]);
   return [
     rule('', ['namespaces', 'nodes', 'pods'], read),
@@ -169,7 +174,7 @@ export function executorRBAC(scope: Construct, rights: Rights): void {
     metadata: { ...account, labels: ownLabels },
   });
   grant(scope, account, undefined, [
-    ...ownClusterRules(rights),
+    ...ownClusterRules(),
     ...objectRules(rights),
     ...escalationRules(rights.objects, 'clusterroles'),
     ...later.flatMap((namespace) => payloadRules(rights, namespace)),

@@ -1,4 +1,3 @@
-import { findKind } from '../../constructs/api/kinds/index.ts';
 import type { Requirement } from '../../constructs/api/payload.ts';
 import { executorDeployment } from '../../constructs/k8s/executor.ts';
 import { synthesize } from '../../constructs/k8s/manifest.ts';
@@ -6,7 +5,6 @@ import { admissionPolicies } from '../../constructs/k8s/policies.ts';
 import { executorRBAC } from '../../constructs/k8s/rbac.ts';
 import { definitions, systemNamespace } from '../../constructs/k8s/system.ts';
 import type { JsonObject } from '../../constructs/lib/json.ts';
-import { groupOf } from '../../constructs/lib/names.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
 import { pinImage } from '../images/pin.ts';
 import type { LoadedCluster } from '../load/load.ts';
@@ -43,14 +41,6 @@ function pullSecretsOf(image: string, loaded: LoadedCluster): string[] {
 /** Unit `sync/10-system`: what must be there before anything else can be looked at. */
 export function systemUnit(input: SystemInput, image: string): JsonObject[] {
   const { spec } = input.loaded.cluster;
-  const specKinds = new Map(
-    input.loaded.specs.flatMap(({ identity }) => {
-      const kind = findKind(identity.apiVersion, identity.kind);
-      return kind === undefined
-        ? []
-        : [[kind.plural, { group: groupOf(identity.apiVersion), resource: kind.plural }] as const];
-    }),
-  );
   return synthesize((scope) => {
     systemNamespace(scope, spec);
     definitions(scope);
@@ -60,7 +50,6 @@ export function systemUnit(input: SystemInput, image: string): JsonObject[] {
       requires: input.requires,
       extraKinds: spec.allow.extraKinds,
       departedKinds: input.departedKinds,
-      specKinds: [...specKinds.values()],
     });
     admissionPolicies(scope, spec);
     executorDeployment(scope, { spec, image, pullSecrets: pullSecretsOf(image, input.loaded) });
