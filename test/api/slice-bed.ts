@@ -54,7 +54,7 @@ export interface StatusView {
 }
 
 /** Long enough to be kept on a busy machine; executors of these tests give it up when they stop. */
-const steadyLease = { durationMs: 10_000, renewEveryMs: 2_000, marginMs: 500, retryMs: 50, requestMs: 5_000 };
+const steadyLease = { durationMs: 30_000, renewEveryMs: 3_000, marginMs: 1_000, retryMs: 50, requestMs: 10_000 };
 
 let shared: Promise<SharedServer> | undefined;
 
