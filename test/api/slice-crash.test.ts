@@ -1,3 +1,4 @@
+// time limit: 300s
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { JsonObject } from '../../constructs/lib/json.ts';
