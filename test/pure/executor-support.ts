@@ -1,5 +1,6 @@
 import { annotations, labels } from '../../constructs/api/constants.ts';
 import type { LedgerEntry } from '../../constructs/api/ledger.ts';
+import type { Gate } from '../../constructs/api/payload.ts';
 import { type PayloadObject, payloadObjectId } from '../../constructs/api/payload.ts';
 import type { Item } from '../../executor/apply/items.ts';
 import type { KubeObject, ObjectMeta } from '../../executor/kube/types.ts';
@@ -65,5 +66,13 @@ export const liveMeta = (of: Pick<Item, 'id'>, more: Partial<ObjectMeta> = {}): 
   uid: 'uid-1',
   labels: { [labels.release]: release },
   annotations: { [annotations.id]: of.id },
+  ...more,
+});
+
+/** A gate of phase `one`. */
+export const gate = (type: string, more: Partial<Gate> = {}): Gate => ({
+  type,
+  scope: 'one',
+  softLimit: '10m',
   ...more,
 });

@@ -1,0 +1,250 @@
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { annotations } from '../../constructs/api/constants.ts';
+import type { PayloadContent } from '../../constructs/api/payload.ts';
+import { releaseStatus } from '../../constructs/api/release.ts';
+import { canonicalJson, type JsonObject } from '../../constructs/lib/json.ts';
+import type { LedgerStore } from '../../executor/apply/ledger-store.ts';
+import type { KubeObject } from '../../executor/kube/types.ts';
+import { Doubts } from '../../executor/release/doubts.ts';
+import { edgeOf } from '../../executor/release/edge.ts';
+import { Journal } from '../../executor/release/journal.ts';
+import { problemText, statusOf } from '../../executor/release/status.ts';
+import {
+  desiredDigest,
+  overriddenIds,
+  type ReleaseView,
+  readRelease,
+  workIdentity,
+} from '../../executor/release/view.ts';
+import { digest, entry, gate, item, ledgerOf, release } from './executor-support.ts';
+
+const releaseObject = (
+  more: Partial<KubeObject['metadata']> = {},
+  spec: JsonObject = {},
+  status?: JsonObject,
+): KubeObject => ({
+  apiVersion: 'keelson.dev/v1alpha1',
+  kind: 'Release',
+  metadata: { name: release, uid: 'u', generation: 4, ...more },
+  spec: { payload: { digest: digest('1') }, source: { configMaps: {} }, ...spec },
+  ...(status === undefined ? {} : { status }),
+});
+
+const viewOf = (object: KubeObject): ReleaseView => {
+  const read = readRelease(object);
+  if (!read.ok) throw new Error(JSON.stringify(read.problems));
+  return read.view;
+};
+
+test('what makes work other work: everything of the spec, pin and hold; nothing of status or labels', () => {
+  const base = workIdentity(viewOf(releaseObject()));
+  const same = [
+    releaseObject({ labels: { a: 'b' }, resourceVersion: '9', generation: 5 }),
+    releaseObject({}, {}, { observedGeneration: 4 }),
+  ];
+  const others = [
+    releaseObject({}, { payload: { digest: digest('2') } }),
+    releaseObject({}, { paused: true }),
+    releaseObject({}, { suspendPhases: ['x'] }),
+    releaseObject({}, { overrides: [{ group: '', kind: 'ConfigMap', name: 'a' }] }),
+    releaseObject({}, { approval: { planDigest: digest('3') } }),
+    releaseObject({}, { prune: { enabled: false } }),
+    releaseObject({}, { dependsOn: [{ name: 'x' }] }),
+    releaseObject({ annotations: { [annotations.pin]: digest('2') } }),
+    releaseObject({ annotations: { [annotations.hold]: 'x' } }),
+    releaseObject({ uid: 'v' }),
+  ];
+  for (const object of same) assert.is(workIdentity(viewOf(object)), base);
+  const identities = others.map((object) => workIdentity(viewOf(object)));
+  assert.is(new Set([base, ...identities]).size, others.length + 1);
+  assert.is(desiredDigest(viewOf(releaseObject({ annotations: { [annotations.pin]: digest('2') } }))), digest('2'));
+  assert.not.ok(readRelease(releaseObject({ annotations: { [annotations.pin]: 'latest' } })).ok);
+  assert.equal(
+    [
+      ...overriddenIds({
+        overrides: [
+          { group: 'apps', kind: 'Deployment', namespace: 'n', name: 'd' },
+          { group: '', kind: 'Node', name: 'x' },
+        ],
+      }),
+    ],
+    ['apps/Deployment/n/d', '/Node//x'],
+  );
+});
+
+interface Told {
+  readonly journal: Journal;
+  readonly edges: string[];
+  at: number;
+}
+
+const journalAt = (): Told => {
+  const told: { edges: string[]; at: number } = { edges: [], at: Date.parse('2026-01-01T00:00:00Z') };
+  const clock = { now: () => told.at, monotonic: () => told.at, sleep: () => Promise.resolve() };
+  const journal = new Journal(clock, (record) => told.edges.push(edgeOf(record)));
+  return Object.assign(told, { journal });
+};
+
+const content = (objects: number, phases = 1): PayloadContent => ({
+  cluster: 'c',
+  release: { name: release, domain: 'manifests' },
+  manifestDigest: digest('5'),
+  installations: [],
+  requires: [],
+  spans: [],
+  phases: Array.from({ length: phases }, (_, p) => ({
+    name: `p${p}`,
+    dir: `10-p${p}`,
+    gates: Array.from({ length: 16 }, (_g, g) => gate(`Gate${'A'.repeat(g + 1)}`, { scope: `p${p}` })),
+    objects: Array.from({ length: objects }, (_o, n) => item({ name: `o-${p}-${n}` }).entry),
+  })),
+});
+
+const loadedOf = (of: PayloadContent) =>
+  ({
+    payload: {
+      index: { formatVersion: 1, digest: digest('1'), content: of, provenance: {} as never },
+      objects: new Map(),
+    },
+    archive: new Uint8Array(),
+    items: [],
+    fromRetained: false,
+  }) as const;
+
+test('a failure stays told while the same work is tried again, until it gets beyond its place', () => {
+  const { journal } = journalAt();
+  journal.adopt(viewOf(releaseObject()));
+  journal.step('Fetch');
+  journal.step('Preconditions');
+  journal.refused('Preconditions', [{ reason: 'AccessMissing', message: 'may not' }]);
+  journal.failed([{ reason: 'AccessMissing', message: 'may not' }], 'retry', 1000);
+  assert.is(journal.record.outcome.kind, 'retrying');
+  journal.adopt(viewOf(releaseObject()));
+  journal.step('Fetch');
+  journal.step('Verify');
+  journal.step('Preconditions');
+  assert.is(journal.record.outcome.kind, 'retrying', 'the retry has not got beyond it');
+  assert.is(journal.record.problems.length, 1);
+  journal.step('DryRun');
+  assert.is(journal.record.outcome.kind, 'applying');
+  assert.equal(journal.record.problems, []);
+});
+
+test('a newer digest starts without memories of the older one', () => {
+  const { journal } = journalAt();
+  journal.adopt(viewOf(releaseObject()));
+  journal.failed([{ reason: 'AccessMissing', message: 'may not' }], 'retry', 1000);
+  journal.adopt(viewOf(releaseObject({ generation: 5 }, { payload: { digest: digest('2') } })));
+  assert.is(journal.record.outcome.kind, 'applying');
+  assert.equal(journal.record.problems, []);
+});
+
+test('a process that resumes tells nothing before it has looked', () => {
+  const told = journalAt();
+  const status = {
+    observedGeneration: 4,
+    actual: digest('1'),
+    conditions: [
+      { type: 'Ready', status: 'True', reason: 'Completed', message: '', lastTransitionTime: '2026-01-01T00:00:00Z' },
+    ],
+    history: [{ digest: digest('1'), state: 'Completed', startedAt: '2026-01-01T00:00:00Z' }],
+  };
+  told.journal.adopt(viewOf(releaseObject({}, {}, status)));
+  told.journal.loaded(loadedOf(content(1)));
+  told.journal.working();
+  assert.equal(told.edges, []);
+  told.journal.finished({ type: 'completed', counts: {} as never, left: [], open: true }, undefined);
+  assert.is(told.edges.length, 1);
+  const behind = journalAt();
+  behind.journal.adopt(viewOf(releaseObject({ generation: 5 }, {}, status)));
+  assert.is(behind.edges.length, 1, 'a changed spec is told at once');
+});
+
+test('a status has room for everything: at most 32 KiB, by its own schema, nothing secret', () => {
+  const { journal } = journalAt();
+  journal.adopt(viewOf(releaseObject()));
+  journal.loaded(loadedOf(content(100, 60)));
+  journal.begun(digest('1'));
+  const { record } = journal;
+  const long = 'x'.repeat(3000);
+  for (const phase of record.progress?.phases ?? [])
+    record.progress?.gates(
+      phase.name,
+      (content(1).phases[0]?.gates ?? []).map((g) => ({
+        gate: { ...g, scope: phase.name },
+        verdict: { state: 'Unknown', reason: 'NotObserved', message: long },
+      })),
+    );
+  record.history = Array.from({ length: 100 }, (_, n) => ({
+    digest: digest(String(n % 10)),
+    state: 'Completed',
+    startedAt: '2026-01-01T00:00:00Z',
+    acceptedRisks: long.slice(0, 1000),
+  }));
+  const secret = 'eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJjYW5hcnkifQ.c2lnbmF0dXJlY2FuYXJ5';
+  journal.failed(
+    Array.from({ length: 50 }, (_, n) => ({
+      reason: 'FieldConflict',
+      message: `${long} Bearer ${secret}`,
+      object: `ConfigMap demo/${n}`,
+    })),
+    'retry',
+    1000,
+  );
+  const status = statusOf(record, [], 1_800_000_000_000);
+  const bytes = Buffer.byteLength(canonicalJson(status));
+  assert.ok(bytes <= 32 * 1024, `${bytes} bytes`);
+  const read = releaseStatus.safeParse(status);
+  assert.ok(read.success, read.success ? '' : JSON.stringify(read.error.issues.slice(0, 3)));
+  assert.ok((status.failures as JsonObject[]).length >= 3);
+  assert.is(status.failureCount, 50);
+  assert.not.ok(JSON.stringify(status).includes(secret));
+  assert.not.ok(problemText({ reason: 'X', message: `Bearer ${secret}` }).includes(secret));
+});
+
+test('mere seconds change nothing of a status', () => {
+  const told = journalAt();
+  told.journal.adopt(viewOf(releaseObject()));
+  told.journal.loaded(loadedOf(content(1)));
+  told.journal.begun(digest('1'));
+  told.journal.record.progress?.gates('p0', [
+    {
+      gate: gate('WorkloadsReady', { scope: 'p0' }),
+      verdict: { state: 'Unknown', reason: 'NotObserved', message: 'm' },
+    },
+  ]);
+  const at = (ms: number) => {
+    told.at += ms;
+    told.journal.record.progress?.gates('p0', [
+      {
+        gate: gate('WorkloadsReady', { scope: 'p0' }),
+        verdict: { state: 'Unknown', reason: 'NotObserved', message: 'm' },
+      },
+    ]);
+    return canonicalJson(statusOf(told.journal.record, [], told.at).phases ?? null);
+  };
+  const first = at(1_000);
+  assert.is(at(1_000), first);
+  assert.is.not(at(60_000), first);
+});
+
+test('writes that were cut off are written once more, when they can no longer arrive', () => {
+  let now = 0;
+  const doubts = new Doubts({ now: () => now, monotonic: () => now, sleep: () => Promise.resolve() }, 100);
+  const [one, two] = [item({ name: 'one' }), item({ name: 'two' })];
+  const ledger = ledgerOf(entry(one), entry(two));
+  const store = { ledger, put: (e: ReturnType<typeof entry>) => ledger.set(e.id, e) } as unknown as LedgerStore;
+  assert.is(doubts.next(), Number.POSITIVE_INFINITY);
+  doubts.add(one.id);
+  now = 60;
+  assert.is(doubts.next(), 40);
+  doubts.settle(store);
+  assert.is(ledger.get(one.id)?.state, 'applied');
+  now = 100;
+  doubts.settle(store);
+  assert.equal([ledger.get(one.id)?.state, ledger.get(two.id)?.state], ['intended', 'applied']);
+  assert.is(doubts.next(), Number.POSITIVE_INFINITY);
+});
+
+test.run();
