@@ -160,7 +160,7 @@ async function judge(input: DryRunInput, company: Company, item: Item): Promise<
 }
 
 const missingProblem = (item: Item, missing: 'namespace' | 'kind'): Problem => ({
-  reason: missing === 'kind' ? 'KindAbsent' : 'NamespaceMissing',
+  reason: missing === 'kind' ? 'KindAbsent' : 'NamespaceAbsent',
   message: `its ${missing} comes with this payload, and no schema says what it has to look like`,
   object: describeRef(itemRef(item)),
 });

@@ -198,7 +198,7 @@ export function verdictOf(item: Item, intent: KubeObject, need: Need, answer: Ap
       return {
         verdict: 'unjudged',
         missing: 'namespace',
-        problem: say(item, 'NamespaceMissing', `namespace ${answer.namespace} does not exist`, {
+        problem: say(item, 'NamespaceAbsent', `namespace ${answer.namespace} does not exist`, {
           remedy: 'put the Namespace into an earlier phase of this release, or create it',
         }),
       };

@@ -48,7 +48,7 @@ function failed(judged: Judged, answer: Exclude<ApplyOutcome, { readonly object:
     case 'forbidden':
       return refuse(judged, 'Forbidden', answer.message, true);
     case 'namespaceMissing':
-      return refuse(judged, 'NamespaceMissing', `namespace ${answer.namespace} does not exist`, true);
+      return refuse(judged, 'NamespaceAbsent', `namespace ${answer.namespace} does not exist`, true);
     case 'kindAbsent':
       return refuse(judged, 'KindAbsent', answer.message, true);
     case 'unauthorized':

@@ -51,6 +51,11 @@ export const applyReasons: readonly Reason[] = [
   ...reasonsOf('Failing', 'error', 'retry', [
     ['KindAbsent', 'the cluster does not know {kind}', 'Deliver the CRD first, or in an earlier phase.'],
     [
+      'NamespaceAbsent',
+      'namespace {namespace} does not exist',
+      'Deliver the Namespace first, in an earlier phase or by the release that this one depends on.',
+    ],
+    [
       'LedgerUnreadable',
       'the ledger can not be read: {message}',
       'Restore its ConfigMaps from a backup; nothing is written until then.',
