@@ -66,7 +66,7 @@ async function openServer(): Promise<SharedServer> {
 }
 
 /** The CRDs as they are generated. */
-export async function installDefinitions(server: SharedServer): Promise<void> {
+async function installDefinitions(server: SharedServer): Promise<void> {
   const folder = new URL('../../constructs/api/generated/crds', import.meta.url).pathname;
   for (const file of readdirSync(folder).filter((name) => name.endsWith('.yaml'))) {
     for (const { value } of parseYaml(readFileSync(join(folder, file), 'utf8'), file).documents) {

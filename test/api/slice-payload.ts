@@ -161,7 +161,7 @@ export const deployment = (namespace: string, name: string, replicas = 2): JsonO
   spec: { replicas, selector: { matchLabels: { app: name } }, template: podTemplate(name) },
 });
 
-export const daemonSet = (namespace: string, name: string): JsonObject => ({
+const daemonSet = (namespace: string, name: string): JsonObject => ({
   apiVersion: 'apps/v1',
   kind: 'DaemonSet',
   metadata: { name, namespace },
@@ -174,7 +174,7 @@ export const namespaceObject = (name: string): JsonObject => ({
   metadata: { name },
 });
 
-export const widgetDefinition = (group: string): JsonObject => ({
+const widgetDefinition = (group: string): JsonObject => ({
   apiVersion: 'apiextensions.k8s.io/v1',
   kind: 'CustomResourceDefinition',
   metadata: { name: `widgets.${group}` },
@@ -204,7 +204,7 @@ export const widgetDefinition = (group: string): JsonObject => ({
   },
 });
 
-export const widget = (group: string, namespace: string, name: string, spec: JsonObject = { size: 3 }): JsonObject => ({
+const widget = (group: string, namespace: string, name: string, spec: JsonObject = { size: 3 }): JsonObject => ({
   apiVersion: `${group}/v1`,
   kind: 'Widget',
   metadata: { name, namespace },
