@@ -30,7 +30,7 @@ export interface Golden {
 }
 
 /** Where images and the chart of the example come from, as references say. */
-const images: readonly (readonly [repository: string, tag: string])[] = [
+export const images: readonly (readonly [repository: string, tag: string])[] = [
   ['kubeovn/kube-ovn', 'v1.16.13'],
   ['kubeovn/vpc-nat-gateway', 'v1.16.13'],
   ['keelson/keelson', '0.1.0'],
