@@ -360,17 +360,15 @@ test('the canary is nowhere but where it was put', async (context) => {
   context.executor = undefined;
   const ended = await executor?.stop();
   assert.is(ended?.code, 0, ended?.text);
-  assert.equal(sweep.outputs(), [], 'output of commands and of the executor');
-  assert.equal(await sweep.cluster(server), [
-    'secrets keelson-system/keelson-trust',
-    'secrets kube-system/registry-pull',
-  ]);
-  assert.equal(await sweep.repository(sweep.path('remote/rendered.git')), []);
-  assert.equal(await sweep.repository(sweep.path('specs')), []);
-  assert.equal(
-    await sweep.files(sweep.path('tmp'), sweep.path('cache'), sweep.path('specs'), sweep.path('remote')),
-    [],
-  );
+  const found = {
+    outputs: sweep.outputs(),
+    cluster: await sweep.cluster(server),
+    rendered: await sweep.repository(sweep.path('remote/rendered.git')),
+    specs: await sweep.repository(sweep.path('specs')),
+    files: await sweep.files(...['tmp', 'cache', 'specs', 'remote'].map((folder) => sweep.path(folder))),
+  };
+  const put = ['secrets keelson-system/keelson-trust', 'secrets kube-system/registry-pull'];
+  assert.equal(found, { outputs: [], cluster: put, rendered: [], specs: [], files: [] });
 });
 
 test.run();
