@@ -1,10 +1,25 @@
 import { systemClock } from '../constructs/lib/clock.ts';
+import { exitCodes } from './invocation.ts';
 import { main } from './program.ts';
 
 /** The command line: the only place that touches the process. */
 const controller = new AbortController();
 for (const name of ['SIGINT', 'SIGTERM'] as const)
   process.once(name, () => controller.abort(new Error(`stopped by ${name}`)));
+
+let unwritten = false;
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  // A reader that has seen enough (`| head`) is no failure; whoever only goes on for it stops.
+  if (error.code !== 'EPIPE' && !unwritten) {
+    unwritten = true;
+    process.stderr.write(`the output can not be written (${error.code ?? error.message})\n`);
+  }
+  controller.abort(new Error('nobody reads the output'));
+});
+process.stderr.on('error', () => undefined);
+process.once('exit', () => {
+  if (unwritten) process.exitCode = exitCodes.failed;
+});
 
 process.exitCode = await main(process.argv.slice(2), {
   env: process.env,

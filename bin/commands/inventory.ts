@@ -1,10 +1,11 @@
-import { readFile, rename, writeFile } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { defaultCentralSelector } from '../../constructs/api/constants.ts';
 import type { Inventory } from '../../constructs/api/inventory.ts';
 import { validateDocument } from '../../constructs/api/validate.ts';
 import { isObject, type JsonObject, type JsonValue } from '../../constructs/lib/json.ts';
 import { ProblemError } from '../../constructs/lib/problems.ts';
+import { replaceFile } from '../../constructs/lib/replacefile.ts';
 import { dumpYaml, parseYaml } from '../../constructs/lib/yaml.ts';
 import { captureInventory } from '../../executor/observe/inventory.ts';
 import { specKinds } from '../../renderer/domain.ts';
@@ -75,8 +76,7 @@ async function finish(
   else if (options.check === true) invocation.out(`${file}: the cluster has changed; run keelson inventory`);
   else {
     const part = join(folder.path, `.${settingsFiles.inventory}.part`);
-    await writeFile(part, bytes, { mode: 0o644 });
-    await rename(part, join(folder.path, settingsFiles.inventory));
+    await replaceFile(join(folder.path, settingsFiles.inventory), bytes, part);
     invocation.out(`${file}: written (${inventory.spec.nodes.length} nodes)`);
   }
   return options.check === true && !same ? exitCodes.differs : exitCodes.done;

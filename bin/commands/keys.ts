@@ -1,7 +1,8 @@
-import { writeFile } from 'node:fs/promises';
+import { rm, writeFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { generateKeyPair } from '../../constructs/api/signature.ts';
 import { ProblemError } from '../../constructs/lib/problems.ts';
+import { fileTrouble } from '../../constructs/lib/replacefile.ts';
 import { type CommonOptions, type ExitCode, exitCodes, type Invocation } from '../invocation.ts';
 import { print } from '../output.ts';
 
@@ -13,9 +14,14 @@ export interface Options extends CommonOptions {
 export async function run(invocation: Invocation, options: Options): Promise<ExitCode> {
   const file = resolve(invocation.cwd, options.out);
   const pair = generateKeyPair();
-  // The public key first: when either file exists, nothing has been lost.
   await writeNew(`${file}.pub`, pair.publicKey, 0o644);
-  await writeNew(file, pair.privateKey, 0o600);
+  try {
+    await writeNew(file, pair.privateKey, 0o600);
+  } catch (error) {
+    // A public key beside the private key of another pair would be trusted for nothing.
+    await rm(`${file}.pub`, { force: true });
+    throw error;
+  }
   const told = { keyId: pair.keyId, privateKeyFile: file, publicKeyFile: `${file}.pub`, publicKey: pair.publicKey };
   print(invocation, options.output, told, () =>
     [
@@ -31,17 +37,21 @@ export async function run(invocation: Invocation, options: Options): Promise<Exi
   return exitCodes.done;
 }
 
+/** Writes a file that must not exist; nothing stays of one that could not be written whole. */
 async function writeNew(file: string, text: string, mode: number): Promise<void> {
   try {
     await writeFile(file, text, { mode, flag: 'wx' });
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
+    const exists = (error as NodeJS.ErrnoException).code === 'EEXIST';
+    if (!exists) await rm(file, { force: true });
     throw new ProblemError([
       {
         reason: 'SigningKey',
-        message: code === 'EEXIST' ? 'the file exists already' : `the file can not be written (${code})`,
+        message: exists ? 'the file exists already' : `the file can not be written: ${fileTrouble(error)}`,
         file,
-        remedy: 'choose another name with --out; an existing key is never overwritten',
+        remedy: exists
+          ? 'choose another name with --out; an existing key is never overwritten'
+          : 'make room, or choose another place with --out',
       },
     ]);
   }

@@ -1,6 +1,6 @@
-import { rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ProblemError } from '../../constructs/lib/problems.ts';
+import { replaceFile } from '../../constructs/lib/replacefile.ts';
 import { specKinds } from '../../renderer/domain.ts';
 import { hostsForImages, resolveImages } from '../../renderer/images/resolve.ts';
 import { settingsFiles } from '../../renderer/load/settings.ts';
@@ -83,8 +83,6 @@ async function lockOne(
 }
 
 async function replace(folder: ClusterFolder, bytes: Uint8Array): Promise<void> {
-  const file = join(folder.path, settingsFiles.lock);
   const part = join(folder.path, `.${settingsFiles.lock}.part`);
-  await writeFile(part, bytes, { mode: 0o644 });
-  await rename(part, file);
+  await replaceFile(join(folder.path, settingsFiles.lock), bytes, part);
 }

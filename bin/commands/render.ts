@@ -1,7 +1,7 @@
 import { join, resolve } from 'node:path';
 import { deliveryPath } from '../../constructs/api/cluster.ts';
 import type { Tree } from '../../constructs/api/tree.ts';
-import { refuseProblems } from '../../constructs/lib/problems.ts';
+import { ProblemError, refuseProblems } from '../../constructs/lib/problems.ts';
 import { specRepository } from '../../gitops/git/specs.ts';
 import { type Changes, isEmpty } from '../../gitops/publish/changes.ts';
 import { compareFolder, readTreeFolder, writeTreeFolder } from '../../gitops/publish/folder.ts';
@@ -48,6 +48,7 @@ async function renderOne(
     inFolder === undefined && options.check === true ? await placeOf(invocation, folder, source) : undefined;
   const cluster = place?.cluster ?? clusterOf(invocation, folder, source);
   const target = inFolder === undefined ? undefined : join(inFolder, deliveryPath(cluster));
+  if (target !== undefined) refuseInSpecs(target, folder);
   const previous: Tree | undefined =
     target !== undefined
       ? await readTreeFolder(target)
@@ -70,6 +71,22 @@ async function renderOne(
     result: { ...result, changes, ...(target === undefined ? {} : { folder: target }) },
     ...(target === undefined ? {} : { write: () => writeTreeFolder(target, changes, rendered.tree) }),
   };
+}
+
+/** A tree among the specs would be read as specs the next time. @throws ProblemError */
+function refuseInSpecs(target: string, folder: ClusterFolder): void {
+  const within = (inner: string, outer: string): boolean => `${inner}/`.startsWith(`${outer}/`);
+  if (!within(target, folder.path) && !within(folder.path, target)) return;
+  throw new ProblemError([
+    {
+      reason: 'FileRefused',
+      message: 'the tree would stand among the specs of the cluster',
+      file: folder.shown,
+      path: '--out',
+      value: target,
+      remedy: 'name a folder outside of the cluster folder with --out',
+    },
+  ]);
 }
 
 function summary(rendered: Rendered): Result {

@@ -28,7 +28,9 @@ const delivery = z
       .string()
       .min(1)
       .max(1024)
-      .regex(/^([A-Za-z0-9_.~/-]+|[a-z][a-z0-9+.-]*:\/\/[^\s]+|[A-Za-z0-9_.-]+@[A-Za-z0-9.-]+:[^\s]+)$/)
+      .regex(
+        /^([A-Za-z0-9_.~/][A-Za-z0-9_.~/-]*|[a-z][a-z0-9+.-]*:\/\/[^\s-][^\s]*|[A-Za-z0-9_.][A-Za-z0-9_.-]*@[A-Za-z0-9.][A-Za-z0-9.-]*:[^\s]+)$/,
+      )
       .meta({
         description: 'Repository that receives the rendered tree: URL without credentials, or a relative path.',
       }),
@@ -88,8 +90,12 @@ const delivery = z
         message: 'argo settings need courier: argo',
       },
       {
-        rule: "!has(self.path) || !self.path.matches('(^|/)[.][.]?(/|$)')",
-        message: 'the path must not hold . or .. segments',
+        rule: "!has(self.path) || !self.path.matches('(^|/)([.][.]?|[.][gG][iI][tT])?(/|$)')",
+        message: 'the path must not hold empty, ., .. or .git segments',
+      },
+      {
+        rule: "!has(self.branch) || !self.branch.matches('[.][.]|//|/[.]|[.]lock(/|$)|[./]$|^HEAD$|^refs/')",
+        message: 'git does not take the name for a branch; write it without refs/heads/',
       },
     ],
   });

@@ -37,6 +37,10 @@ export interface YamlDocument {
 /** Larger inputs are refused before they are parsed. */
 const maxBytes = 8 * 1024 * 1024;
 
+/** Far beyond any object, and far below what would exhaust the stack of whoever walks the value later. */
+const maxDepth = 200;
+const tooDeep = `it is nested deeper than ${maxDepth} levels`;
+
 /** A number needs a digit; the 1.1 reader takes a lone full stop for one. */
 const withDigit = /^[-+]?(?:\.[0-9_]*[0-9][0-9_]*|[0-9][0-9_]*\.[0-9_]*)$/;
 
@@ -50,6 +54,13 @@ const kubernetesTags = (tags: Tags): Tags =>
     .map((tag) =>
       typeof tag !== 'string' && tag.test?.test('.') === true ? { ...(tag as ScalarTag), test: withDigit } : tag,
     );
+
+function depthOf(value: unknown): number {
+  if (typeof value !== 'object' || value === null) return 0;
+  let deepest = 0;
+  for (const member of Object.values(value)) deepest = Math.max(deepest, depthOf(member));
+  return deepest + 1;
+}
 
 function unsafeNumbers(value: unknown, path: string[], report: (path: string[], message: string) => void): void {
   if (typeof value === 'bigint') report(path, 'the integer is beyond 2^53-1');
@@ -85,6 +96,7 @@ function locator(document: Document.Parsed, counter: LineCounter): YamlDocument[
  */
 const withoutContent = (message: string): string =>
   (message.split('\n')[0] ?? '')
+    .replace('Maximum call stack size exceeded', tooDeep)
     .replace(/ at line [0-9]+, column [0-9]+:?$/, '')
     .replace(/ \(the anchor must be set before the alias\)/, '')
     .replace(/: .*$/, '')
@@ -129,7 +141,12 @@ function readDocument(
   try {
     value = document.toJS({ maxAliasCount: 100 }) as JsonValue;
   } catch (error) {
-    at([], 'InvalidYAML', withoutContent((error as Error).message), 'correct the aliases of this document');
+    const message = withoutContent((error as Error).message);
+    at([], 'InvalidYAML', message, message === tooDeep ? 'make it flatter' : 'correct the aliases of this document');
+    return { problems };
+  }
+  if (depthOf(value) > maxDepth) {
+    at([], 'InvalidYAML', tooDeep, 'make it flatter');
     return { problems };
   }
   unsafeNumbers(value, [], (path, message) => at(path, 'InvalidNumber', message, 'write it as a string'));

@@ -79,6 +79,8 @@ export function openGit(directory: string, options: GitOptions): Git {
     } catch (error) {
       options.signal?.throwIfAborted();
       const message = error instanceof Error ? error.message : String(error);
+      if (/\bspawn git ENOENT\b/.test(message))
+        throw new GitError('git was not found; install it, or correct PATH', -1);
       const exit = failed.exec(message);
       throw new GitError(exit === null ? message : message.slice(exit[0].length) || message, Number(exit?.[1] ?? -1));
     }

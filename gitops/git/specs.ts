@@ -25,10 +25,26 @@ const orUndefined = async (work: Promise<string>): Promise<string | undefined> =
   }
 };
 
-/** What is known of the repository around a cluster folder; undefined when it is in none. */
+/**
+ * The top folder of the repository; undefined when there is none. A repository that git refuses to read (its owner is
+ * another, it is damaged) is one all the same: taken for none, changes that nobody committed would be published.
+ */
+async function topOf(here: Git): Promise<string | undefined> {
+  try {
+    return (await here.run('rev-parse', '--show-toplevel')).trim() || undefined;
+  } catch (error) {
+    if (error instanceof GitError && /^fatal: not a git repository/m.test(error.message)) return undefined;
+    throw error;
+  }
+}
+
+/**
+ * What is known of the repository around a cluster folder; undefined when it is in none.
+ * @throws GitError when there is one and git does not read it.
+ */
 export async function specRepository(folder: string, options: GitOptions): Promise<SpecRepository | undefined> {
   const here = openGit(folder, options);
-  const root = await orUndefined(here.run('rev-parse', '--show-toplevel'));
+  const root = await topOf(here);
   if (root === undefined) return undefined;
   const status = await here.run('status', '--porcelain', '-z', '--untracked-files=all', '--', '.');
   return {

@@ -1,7 +1,8 @@
-import { mkdir, readdir, readFile, rename, rm, rmdir, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rm, rmdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { type Tree, treeFile } from '../../constructs/api/tree.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
+import { fileTrouble, replaceFile } from '../../constructs/lib/replacefile.ts';
 import { type Changes, compareTrees, publishedPaths } from './changes.ts';
 
 /** What stands in a folder on disk; empty when there is none. */
@@ -9,7 +10,7 @@ export async function readTreeFolder(folder: string): Promise<Tree> {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true }).catch(
     (error: NodeJS.ErrnoException) => {
       if (error.code === 'ENOENT') return [];
-      throw error;
+      throw new Error(`folder ${folder} can not be read: ${fileTrouble(error)}`);
     },
   );
   const files = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
@@ -26,20 +27,30 @@ export function compareFolder(standing: Tree, next: Tree): { changes: Changes; p
   return compareTrees(standing, paths, next);
 }
 
-/** Writes a tree over a folder. Each file is whole at any moment, and the list comes last. */
+/**
+ * Writes a tree over a folder. Each file is whole at any moment, and the list comes last.
+ * @throws Error that names the file which could not be written; writing again goes on from there.
+ */
 export async function writeTreeFolder(folder: string, changes: Changes, next: Tree): Promise<void> {
   const written = [...changes.added, ...changes.changed].sort(
     (a, b) => Number(a === treeFile) - Number(b === treeFile),
   );
   for (const path of written) {
     const file = join(folder, path);
-    await mkdir(dirname(file), { recursive: true });
-    await writeFile(`${file}.part`, next.get(path) ?? '', { mode: 0o644 });
-    await rename(`${file}.part`, file);
+    await makeFolder(dirname(file));
+    await replaceFile(file, next.get(path) ?? '');
   }
   for (const path of changes.removed) {
     await rm(join(folder, path), { force: true });
     await removeEmpty(folder, dirname(path));
+  }
+}
+
+async function makeFolder(folder: string): Promise<void> {
+  try {
+    await mkdir(folder, { recursive: true });
+  } catch (error) {
+    throw new Error(`folder ${folder} can not be made: ${fileTrouble(error)}`);
   }
 }
 

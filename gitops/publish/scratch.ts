@@ -26,7 +26,7 @@ export async function openScratch(target: Target, options: GitOptions): Promise<
   const directory = await mkdtemp(join(tmpdir(), 'keelson-publish-'));
   const git = openGit(directory, options);
   await git.run('init', '--quiet', '--initial-branch=published');
-  await git.run('remote', 'add', 'origin', target.url);
+  await git.run('remote', 'add', '--', 'origin', target.url);
   return {
     git,
     async refresh() {

@@ -35,8 +35,8 @@ export async function resolveTarget(
   if (own && specs.branch !== branch && specs.origin !== undefined)
     return { ok: true, target: { url: specs.origin, branch, path, checkedOut: false } };
   const place = resolve(specs?.root ?? resolve(folder, '../..'), repository);
-  const git = openGit(place, options);
   try {
+    const git = openGit(place, options);
     const bare = (await git.run('rev-parse', '--is-bare-repository')).trim() === 'true';
     const current = bare ? '' : (await git.run('symbolic-ref', '--quiet', '--short', 'HEAD').catch(() => '')).trim();
     return { ok: true, target: { url: place, branch, path, checkedOut: !bare && current === branch } };

@@ -1,6 +1,8 @@
+import type { Stats } from 'node:fs';
 import { lstat, readdir, readFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import type { Problem } from '../../constructs/lib/problems.ts';
+import { fileTrouble } from '../../constructs/lib/replacefile.ts';
 import type { ClusterFiles } from './source.ts';
 
 /** Bounds of a cluster folder: more is a mistake, or an attack on the machine that renders. */
@@ -42,33 +44,48 @@ export async function readClusterFolder(
   return { source: { folder: shown, files: new Map(sorted) }, problems: walk.problems };
 }
 
+function refuse(walk: Walk, path: string, message: string, remedy: string): void {
+  walk.problems.push({ reason: 'FileRefused', message, file: `${walk.shown}/${path}`, remedy });
+}
+
+/** What the system refuses is a problem of the folder like any other, told along with the rest. */
+async function orRefuse<T>(walk: Walk, path: string, reading: Promise<T>): Promise<T | undefined> {
+  try {
+    return await reading;
+  } catch (error) {
+    refuse(walk, path, `it can not be read: ${fileTrouble(error)}`, 'let the account that runs keelson read it');
+    return undefined;
+  }
+}
+
 async function walkFolder(walk: Walk, folder: string, below: string, depth: number): Promise<void> {
-  const refuse = (path: string, message: string, remedy: string): void => {
-    walk.problems.push({ reason: 'FileRefused', message, file: `${walk.shown}/${path}`, remedy });
-  };
-  const names = (await readdir(folder)).sort();
-  for (const name of names) {
+  const names = (await orRefuse(walk, below === '' ? '.' : below, readdir(folder))) ?? [];
+  for (const name of names.sort()) {
     if (isIgnored(name)) continue;
     const path = below === '' ? name : `${below}/${name}`;
-    const stats = await lstat(join(folder, name));
-    if (stats.isSymbolicLink()) refuse(path, 'links are not followed', 'put the file itself into the cluster folder');
-    else if (!goodName.test(name))
-      refuse(path, 'the name holds unusual characters', 'use letters, digits, . _ + and -');
-    else if (stats.isDirectory()) {
-      if (depth >= bounds.depth)
-        refuse(path, 'the folder lies too deep', 'use manifests/<name>/<NN-phase>/<file>.yaml');
-      else await walkFolder(walk, join(folder, name), path, depth + 1);
-    } else if (!stats.isFile()) refuse(path, 'it is not a plain file', 'remove it from the cluster folder');
-    else if (stats.size > bounds.fileBytes) refuse(path, `the file is over ${bounds.fileBytes} bytes`, 'split it');
-    else if (walk.files.size >= bounds.files)
-      refuse(path, `there are more than ${bounds.files} files`, 'split the cluster');
-    else {
-      walk.bytes += stats.size;
-      if (walk.bytes > bounds.totalBytes) {
-        refuse(path, `the files are over ${bounds.totalBytes} bytes in all`, 'split the cluster');
-        return;
-      }
-      walk.files.set(path, await readFile(join(folder, name)));
-    }
+    const stats = await orRefuse(walk, path, lstat(join(folder, name)));
+    if (stats === undefined) continue;
+    if (!stats.isDirectory() || !goodName.test(name)) await readPlain(walk, join(folder, name), path, stats);
+    else if (depth < bounds.depth) await walkFolder(walk, join(folder, name), path, depth + 1);
+    else refuse(walk, path, 'the folder lies too deep', 'use manifests/<name>/<NN-phase>/<file>.yaml');
+  }
+}
+
+/** Reads what should be a plain file of a good name and size. */
+async function readPlain(walk: Walk, file: string, path: string, stats: Stats): Promise<void> {
+  const refused = (message: string, remedy: string): void => refuse(walk, path, message, remedy);
+  if (stats.isSymbolicLink()) refused('links are not followed', 'put the file itself into the cluster folder');
+  else if (!goodName.test(basename(path)))
+    refused('the name holds unusual characters', 'use letters, digits, . _ + and -');
+  else if (!stats.isFile()) refused('it is not a plain file', 'remove it from the cluster folder');
+  else if (stats.size > bounds.fileBytes) refused(`the file is over ${bounds.fileBytes} bytes`, 'split it');
+  else if (walk.files.size >= bounds.files) refused(`there are more than ${bounds.files} files`, 'split the cluster');
+  else if (walk.bytes + stats.size > bounds.totalBytes)
+    refused(`the files are over ${bounds.totalBytes} bytes in all`, 'split the cluster');
+  else {
+    const bytes = await orRefuse(walk, path, readFile(file));
+    if (bytes === undefined) return;
+    walk.bytes += stats.size;
+    walk.files.set(path, bytes);
   }
 }

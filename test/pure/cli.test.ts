@@ -1,5 +1,5 @@
-import { spawnSync } from 'node:child_process';
-import { readdirSync, readFileSync } from 'node:fs';
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { closeSync, mkdirSync, openSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -129,6 +129,71 @@ test('completion scripts are well-formed and know every verb', () =>
     const script = `${bash}\nCOMP_WORDS=(keelson keys ""); COMP_CWORD=2; _keelson; echo "\${COMPREPLY[@]}"`;
     assert.match(String(spawnSync('bash', [], { input: script }).stdout), /^init /);
     for (const shell of ['zsh', 'fish']) assert.match((await keelson(copy, ['completion', shell])).out, /publish/);
+  }));
+
+test('a reader that goes away is no failure, and output that can not be written is told', () =>
+  using(async (copy) => {
+    const program = join(import.meta.dirname, '../../bin/keelson.ts');
+    const end = (child: ChildProcess): Promise<{ code: number | null; err: string }> =>
+      new Promise((resolve) => {
+        let err = '';
+        child.stderr?.on('data', (chunk) => {
+          err += chunk;
+        });
+        child.on('close', (code) => resolve({ code, err }));
+      });
+    const gone = spawn(process.execPath, [program, 'render', '-c', copy.folder], { stdio: ['ignore', 'pipe', 'pipe'] });
+    gone.stdout.destroy();
+    assert.equal(await end(gone), { code: 0, err: '' });
+    const full = openSync('/dev/full', 'w');
+    const child = spawn(process.execPath, [program, 'render', '-c', copy.folder], { stdio: ['ignore', full, 'pipe'] });
+    const told = await end(child);
+    closeSync(full);
+    assert.equal(told, { code: 1, err: 'the output can not be written (ENOSPC)\n' });
+  }));
+
+test('what can not be written is told by its name, and leaves nothing half-written', () =>
+  using(async (copy) => {
+    const root = dirname(dirname(copy.folder));
+    // A folder in the way refuses the write for every account, the superuser too.
+    mkdirSync(join(root, 'out/example/payload/manifests-demo/index.json/x'), { recursive: true });
+    const render = await keelson(copy, ['render', '--out', 'out']);
+    assert.is(render.code, 1);
+    assert.match(render.err, /index\.json can not be written: a folder stands in its place/);
+    const names = readdirSync(join(root, 'out'), { recursive: true }).map(String);
+    assert.equal(
+      names.filter((name) => name.endsWith('.part') || name.endsWith('tree.json')),
+      [],
+    );
+    writeFileSync(join(root, 'file'), '');
+    for (const out of ['file', 'file/below'])
+      assert.match(
+        (await keelson(copy, ['render', '--out', out])).err,
+        /folder .*file.* can not be (read|made): ENOTDIR/,
+      );
+    for (const out of ['clusters', 'clusters/plain', 'clusters/plain/below']) {
+      copy.write('cluster.yaml', copy.read('cluster.yaml').replace('name: example\nspec', 'name: plain\nspec'));
+      copy.write('keelson.lock.yaml', copy.read('keelson.lock.yaml').replace('name: example', 'name: plain'));
+      const inside = await keelson(copy, ['render', '--out', out]);
+      assert.is(inside.code, 2, inside.err);
+      assert.match(inside.err, /among the specs/);
+    }
+  }));
+
+test('a key is written with its public half or not at all', () =>
+  using(async (copy) => {
+    const root = dirname(dirname(copy.folder));
+    for (const taken of ['a', 'b.pub']) {
+      writeFileSync(join(root, taken), 'mine');
+      const name = taken.replace('.pub', '');
+      assert.is((await keelson(copy, ['keys', 'init', '--out', name])).code, 2);
+      assert.is(readFileSync(join(root, taken), 'utf8'), 'mine');
+      assert.equal(
+        readdirSync(root).filter((file) => file.startsWith(name)),
+        [taken],
+      );
+    }
+    assert.match((await keelson(copy, ['keys', 'init', '--out', 'none/key'])).err, /can not be written: ENOENT/);
   }));
 
 test('the published program is plain JavaScript that names what is missing', () => {

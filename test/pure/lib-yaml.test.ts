@@ -82,6 +82,23 @@ test('an alias bomb is refused', () => {
   assert.is(parseYaml(`${rows.join('\n')}\n`, 'x.yaml').problems.length > 0, true);
 });
 
+test('values too deep for others to walk are refused, in both styles and at any depth', () => {
+  const flow = (depth: number): string => `a: ${'['.repeat(depth)}${']'.repeat(depth)}\n`;
+  const block = (depth: number): string =>
+    Array.from({ length: depth }, (_, at) => `${' '.repeat(at)}a:`)
+      .join('\n')
+      .concat(' x\n');
+  for (const write of [flow, block]) {
+    assert.equal(parseYaml(write(150), 'x.yaml').problems, []);
+    for (const depth of [202, 1_500, 20_000]) {
+      if (write === block && depth > 2_000) continue;
+      const { documents, problems } = parseYaml(write(depth), 'x.yaml');
+      assert.equal(documents, []);
+      assert.match(problems[0]?.message ?? '', 'nested deeper than 200 levels');
+    }
+  }
+});
+
 test('property: what is written is read back to the same value', () => {
   const nasty = fc.constantFrom(
     '0o755',

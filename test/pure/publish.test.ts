@@ -3,11 +3,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import type { Cluster } from '../../constructs/api/cluster.ts';
 import { type Tree, treeFile } from '../../constructs/api/tree.ts';
 import { systemClock } from '../../constructs/lib/clock.ts';
 import { GitError } from '../../gitops/git/git.ts';
 import { specRepository } from '../../gitops/git/specs.ts';
 import { type PublishInput, type PublishOutcome, publish } from '../../gitops/publish/publish.ts';
+import { resolveTarget } from '../../gitops/publish/target.ts';
 import { makeTree } from '../../renderer/sync/tree.ts';
 import { startGitServer } from '../standins/gitserver.ts';
 import { type Playground, playground } from './git-support.ts';
@@ -62,6 +64,15 @@ const inPlayground = (name: string, body: (play: Playground) => Promise<void>): 
       play.dispose();
     }
   });
+};
+
+const refuses = async (work: Promise<unknown>, words: RegExp): Promise<void> => {
+  const error = await work.then(
+    () => undefined,
+    (reason: unknown) => reason,
+  );
+  assert.instance(error, GitError);
+  assert.match((error as GitError).message, words);
 };
 
 const specFiles = (text: string): Record<string, string> => ({ 'clusters/prod/cluster.yaml': text });
@@ -119,6 +130,30 @@ inPlayground('removes only what it published before, and keeps out of the way of
       foreign.problems.map((p) => [p.reason, p.file]),
       [['ForeignFile', 'prod/README.md']],
     );
+});
+
+inPlayground('a repository of specs that git refuses to read is not taken for none', async (play) => {
+  const specs = play.repository('specs', specFiles('one'));
+  const folder = join(specs, 'clusters/prod');
+  const known = await specRepository(folder, { env: play.env });
+  assert.is(known?.commit, play.git(specs, 'rev-parse', 'HEAD'));
+  assert.is(await specRepository(play.root, { env: play.env }), undefined);
+  writeFileSync(join(specs, '.git/config'), '[core\n');
+  await refuses(specRepository(folder, { env: play.env }), /bad config/);
+  await refuses(specRepository(folder, { env: { ...play.env, PATH: play.root } }), /git was not found/);
+});
+
+inPlayground('a target that is not there is a problem of its field', async (play) => {
+  const specs = play.repository('specs', specFiles('one'));
+  const git = { env: play.env };
+  const known = await specRepository(join(specs, 'clusters/prod'), git);
+  for (const repository of ['../none', '/none/at/all', '--none', 'clusters']) {
+    const cluster = { metadata: { name: 'prod' }, spec: { delivery: { repository, branch: 'rendered' } } } as Cluster;
+    const resolved = await resolveTarget(cluster, known, join(specs, 'clusters/prod'), git);
+    if (repository === 'clusters') assert.ok(resolved.ok, 'a folder of a repository stands for it');
+    else if (!resolved.ok) assert.is(resolved.problems[0]?.reason, 'RepositoryMissing');
+    else assert.unreachable(repository);
+  }
 });
 
 inPlayground('a dry run says what it would do and commits nothing', async (play) => {

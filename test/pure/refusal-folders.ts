@@ -5,6 +5,27 @@ import { configMap, type RefusalCase } from './refusal-support.ts';
 const inventory =
   'apiVersion: keelson.dev/v1alpha1\nkind: Inventory\nmetadata: {name: example}\nspec:\n  clusterUID: 00000000-0000-0000-0000-000000000001\n  kubernetesVersion: 1.34.2\n  serviceCIDRs: [10.96.0.1/12]\n  nodes:\n    - {name: a, uid: a, internalIPs: [010.0.0.1], labels: {}}\n    - {name: b, uid: b, internalIPs: [192.0.2.1], labels: {}}\n    - {name: c, uid: c, internalIPs: [192.0.2.1], labels: {}}\n';
 
+/** Where a tree must not go: names that git would refuse late, or take for an option or a place of its own. */
+const deliveries: readonly (readonly [field: 'path' | 'branch' | 'repository', value: string])[] = [
+  ...['a/../b', 'a/./b', 'a//b', 'a/', 'a/.git/hooks', 'a/.GIT'].map((value) => ['path', value] as const),
+  ...['a..b', 'a//b', 'a/', 'a.', 'a/.b', 'a.lock', 'a.lock/b', 'HEAD', 'refs/heads/a'].map(
+    (value) => ['branch', value] as const,
+  ),
+  ...['--mirror', '-o@host:x', 'a@-o:x', 'ssh://-oProxyCommand=x/y', 'ext::sh -c x', 'https://a:b@c/d'].map(
+    (value) => ['repository', value] as const,
+  ),
+];
+
+const deliveryRefusals: readonly RefusalCase[] = deliveries.map(([field, value]) => ({
+  what: `${field} ${value} of the delivery`,
+  change: (c) => {
+    const text = c.read('cluster.yaml').replace(new RegExp(`\n    ${field}: .*`), '');
+    c.write('cluster.yaml', text.replace('  delivery:\n', `  delivery:\n    ${field}: "${value}"\n`));
+  },
+  reason: field === 'repository' && !value.startsWith('https') ? 'InvalidValue' : 'RuleViolated',
+  file: 'cluster.yaml',
+}));
+
 /** Folders that are refused for a file that is missing, out of place, or says what it must not. */
 export const folderRefusals: readonly RefusalCase[] = [
   {
@@ -114,4 +135,5 @@ export const folderRefusals: readonly RefusalCase[] = [
     path: 'spec.nodes[2].internalIPs[0]',
     says: /node b/,
   },
+  ...deliveryRefusals,
 ];
