@@ -127,8 +127,8 @@ async function established(deps: CourierDeps, objects: readonly KubeObject[]): P
       signal: deps.signal,
       probe: async (saw) => {
         const read = await deps.client.get(ref, { signal: deps.signal });
-        // A definition that was refused is told as such; there is nothing to wait for.
-        if (read.type === 'absent') return true;
+        // A definition that was refused, or that may not be looked at, is told as such; there is nothing to wait for.
+        if (read.type === 'absent' || read.type === 'unauthorized' || read.type === 'forbidden') return true;
         const conditions = read.type === 'found' ? read.object.status?.conditions : undefined;
         const found = (Array.isArray(conditions) ? conditions : []) as { type?: string; status?: string }[];
         saw(found.map((c) => `${c.type}=${c.status}`).join(', ') || 'no conditions');

@@ -253,6 +253,7 @@ test('a kubeconfig whose secrets are refused, or whose helper fails', async ({ s
   for (const [name, user] of Object.entries(users)) {
     const kubeconfig = await sweep.write(`home/${name}.kubeconfig`, withUser(user));
     await ends(sweep, 1, ['status', '--kubeconfig', kubeconfig]);
+    if (name === 'token') await ends(sweep, 1, ['deliver', ...chosen, '--kubeconfig', kubeconfig]);
   }
 });
 
