@@ -7,15 +7,13 @@ import { readTreeIndex, treeFile } from '../../constructs/api/tree.ts';
 import { systemClock } from '../../constructs/lib/clock.ts';
 import { type Digest, sha256Digest } from '../../constructs/lib/digest.ts';
 import { formatProblems } from '../../constructs/lib/problems.ts';
-import { waitFor } from '../../constructs/lib/wait.ts';
 import { buildImage } from '../../images/build.ts';
-import { pushImage, registryAnswers } from '../../images/push.ts';
+import { pushImage } from '../../images/push.ts';
 import { maxChartBytes } from '../../renderer/charts/acquire.ts';
 import { createChartCache } from '../../renderer/charts/cache.ts';
 import { type PackagedChart, packageChart } from '../charts/build.ts';
+import { startCrane } from '../standins/crane.ts';
 import { pushArtifact, pushBlob } from '../standins/push.ts';
-import { freePort } from '../tools/ports.ts';
-import { exited, kill9, spawnTied } from '../tools/process.ts';
 import { ensureTool } from '../tools/tools.ts';
 
 export const exampleFolder = join(import.meta.dirname, '../../clusters/example');
@@ -45,15 +43,8 @@ export interface ExampleRegistry {
 
 /** A real registry that holds the example's chart, and for each of its images a small one whose bytes never change. */
 export async function startExampleRegistry(folder: string): Promise<ExampleRegistry> {
-  const host = `127.0.0.1:${await freePort()}`;
-  const crane = spawnTied(await ensureTool('crane'), ['registry', 'serve', '--address', host], { stdio: 'ignore' });
-  const close = async (): Promise<void> => {
-    await kill9(crane);
-    await exited(crane);
-  };
+  const { host, close } = await startCrane();
   try {
-    const probe = async () => ((await registryAnswers(host)) ? true : undefined);
-    await waitFor({ what: 'the registry', limitMs: 20_000, intervalMs: 50, clock: systemClock, probe });
     const chart = await packageChart('new');
     const digest = await pushBlob(host, 'charts/kube-ovn', chart.bytes);
     const mediaType = 'application/vnd.cncf.helm.chart.content.v1.tar+gzip';

@@ -4,7 +4,6 @@ import { join } from 'node:path';
 import { systemClock } from '../../constructs/lib/clock.ts';
 import { sha256Digest } from '../../constructs/lib/digest.ts';
 import { canonicalJson, type JsonObject } from '../../constructs/lib/json.ts';
-import { waitFor } from '../../constructs/lib/wait.ts';
 import { maxChartBytes } from '../../renderer/charts/acquire.ts';
 import { createChartCache } from '../../renderer/charts/cache.ts';
 import { loadChart, lockChart } from '../../renderer/charts/load.ts';
@@ -18,10 +17,9 @@ import { type NetworkSupply, networkRenderer } from '../../renderer/network/rend
 import { anonymous } from '../../renderer/oci/credentials.ts';
 import { createRegistryClient, type RegistryClient } from '../../renderer/oci/registry.ts';
 import { putChart, putImage } from '../standins/artifacts.ts';
+import { startCrane } from '../standins/crane.ts';
 import { pushArtifact, pushBlob } from '../standins/push.ts';
 import { startRegistry } from '../standins/registry.ts';
-import { freePort } from '../tools/ports.ts';
-import { exited, kill9, spawnTied } from '../tools/process.ts';
 import { ensureTool } from '../tools/tools.ts';
 
 /** A registry on the loopback address with charts and images in it. */
@@ -54,15 +52,7 @@ const chartLayer = 'application/vnd.cncf.helm.chart.content.v1.tar+gzip';
 
 /** A registry by another hand: `crane registry serve`. It counts nothing. */
 export async function craneShelf(): Promise<Shelf> {
-  const host = `127.0.0.1:${await freePort()}`;
-  const crane = spawnTied(await ensureTool('crane'), ['registry', 'serve', '--address', host], { stdio: 'ignore' });
-  await waitFor({
-    what: 'the registry',
-    limitMs: 20_000,
-    intervalMs: 50,
-    clock: systemClock,
-    probe: async () => ((await fetch(`http://${host}/v2/`).catch(() => undefined))?.ok === true ? true : undefined),
-  });
+  const { host, close } = await startCrane();
   return {
     host,
     requests: () => Number.NaN,
@@ -74,10 +64,7 @@ export async function craneShelf(): Promise<Shelf> {
     async putImage(repository, tag) {
       await pushArtifact(host, repository, tag, { config: { os: 'linux', architecture: 'amd64' }, layers: [] });
     },
-    async close() {
-      await kill9(crane);
-      await exited(crane);
-    },
+    close,
   };
 }
 

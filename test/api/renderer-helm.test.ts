@@ -7,7 +7,6 @@ import * as assert from 'uvu/assert';
 import { systemClock } from '../../constructs/lib/clock.ts';
 import { sha256Digest } from '../../constructs/lib/digest.ts';
 import { getAt, type JsonObject } from '../../constructs/lib/json.ts';
-import { waitFor } from '../../constructs/lib/wait.ts';
 import { createChartCache } from '../../renderer/charts/cache.ts';
 import { chartImageRepositories } from '../../renderer/charts/features.ts';
 import { loadChart } from '../../renderer/charts/load.ts';
@@ -23,11 +22,10 @@ import { toChartObject } from '../../renderer/network/object.ts';
 import { anonymous } from '../../renderer/oci/credentials.ts';
 import { createRegistryClient } from '../../renderer/oci/registry.ts';
 import { type ChartVariant, chartArchive, chartFiles, hookTemplate } from '../standins/chart.ts';
+import { startCrane } from '../standins/crane.ts';
 import { type StandInServer, startServer } from '../standins/httpserver.ts';
 import { kubeVersionCases } from '../standins/kubeversions.ts';
 import { pushArtifact, pushBlob } from '../standins/push.ts';
-import { freePort } from '../tools/ports.ts';
-import { exited, kill9, spawnTied } from '../tools/process.ts';
 import { ensureTool } from '../tools/tools.ts';
 
 interface Context {
@@ -198,9 +196,7 @@ test('our reading of kubeVersion is that of Helm', async (context) => {
 });
 
 test('from a real registry to pinned objects', async (context) => {
-  const port = await freePort();
-  const host = `127.0.0.1:${port}`;
-  const crane = spawnTied(await ensureTool('crane'), ['registry', 'serve', '--address', host], { stdio: 'ignore' });
+  const { host, close } = await startCrane();
   const http = createHttpClient({
     allowedHosts: [host],
     allowField: 'spec.allow.chartHosts',
@@ -208,13 +204,6 @@ test('from a real registry to pinned objects', async (context) => {
     random: Math.random,
   });
   try {
-    await waitFor({
-      what: 'the registry',
-      limitMs: 20_000,
-      intervalMs: 50,
-      clock: systemClock,
-      probe: async () => ((await fetch(`http://${host}/v2/`).catch(() => undefined))?.ok === true ? true : undefined),
-    });
     const archive = await chartArchive();
     const layer = await pushBlob(host, 'charts/kube-ovn', archive);
     await pushArtifact(host, 'charts/kube-ovn', 'v1.16.2', {
@@ -259,8 +248,7 @@ test('from a real registry to pinned objects', async (context) => {
     );
   } finally {
     http.close();
-    await kill9(crane);
-    await exited(crane);
+    await close();
   }
 });
 
