@@ -35,6 +35,9 @@ export function kubeletConfig(state: ClusterState, node: NodeRecord): JsonObject
     maxPods: 60,
     registerNode: true,
     serializeImagePulls: false,
+    // A container that a test kills comes back within a second; how long a kubelet lets it wait says nothing of ours.
+    featureGates: { KubeletCrashLoopBackOffMax: true, ReduceDefaultCrashLoopBackOffDecay: true },
+    crashLoopBackOff: { maxContainerRestartPeriod: '1s' },
   };
 }
 

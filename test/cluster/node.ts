@@ -2,7 +2,9 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Clock } from '../../constructs/lib/clock.ts';
 import { waitFor } from '../../constructs/lib/wait.ts';
+import { createCgroup, removeCgroup } from './cgroups.ts';
 import { logFile, recordedProcess, startDaemon } from './daemon.ts';
+import { nodeCgroup } from './kubelet.ts';
 import { bootName, bootNode, firstProcess, killNode, type NodePrograms } from './nodeBoot.ts';
 import { nodeBin, rootOf } from './nodeFiles.ts';
 import { childrenOf, identify, isAlive, killAll, type ProcessId } from './processes.ts';
@@ -78,6 +80,7 @@ export class Node implements ClusterNode {
   async start(): Promise<void> {
     const { file, record, programs, overlay, clock, signal } = this.context;
     if (this.first() !== undefined) throw new Error(`${this.name} is already running`);
+    createCgroup(nodeCgroup(file.current, record));
     await bootNode(file, record, programs, overlay, clock, signal);
     await this.startService('containerd');
     await this.startService('kubelet');
@@ -89,6 +92,8 @@ export class Node implements ClusterNode {
     const wrappers = services.map((service) => this.wrapper(service)).filter((id) => id !== undefined);
     if (outer !== undefined) await killNode(outer, this.context.clock);
     await killAll(wrappers, this.context.clock);
+    // As after any power-off; a kubelet that finds groups of containers long gone spends seconds on each.
+    await removeCgroup(nodeCgroup(this.context.file.current, this.context.record), this.context.clock);
   }
 
   async startService(service: NodeService): Promise<void> {

@@ -7,11 +7,9 @@ import { imageReference, pushImage } from '../../images/push.ts';
 import { withLock } from '../tools/lock.ts';
 import { adminKubeconfig, createAccounts, type Kubeconfigs } from './accounts.ts';
 import { serviceAddress } from './addresses.ts';
-import { createCgroup } from './cgroups.ts';
 import { RunningCluster } from './cluster.ts';
 import { type ControlPlaneInput, startApiServer, startControllers, startEtcd } from './controlPlane.ts';
 import { destroyCluster } from './destroy.ts';
-import { nodeCgroup } from './kubelet.ts';
 import { createNodeNetwork } from './network.ts';
 import { checkMachine, Node } from './node.ts';
 import { writeNodeFiles } from './nodeFiles.ts';
@@ -147,7 +145,6 @@ async function prepareNodes(
       kubeletKubeconfig: accounts.kubelets[node.name] ?? '',
       kubeProxyKubeconfig: accounts.proxy,
     });
-    createCgroup(nodeCgroup(state, node));
     await createNodeNetwork(
       state,
       node,

@@ -1,0 +1,119 @@
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { labels, systemNamespace } from '../../../constructs/api/constants.ts';
+import { ensureTool } from '../../tools/tools.ts';
+import { buildImages, fillRegistry } from '../local/images.ts';
+import { commitSpecs, makeRepositories } from '../local/repositories.ts';
+import { copySpecs } from '../local/specs.ts';
+import { imageCache } from '../programs.ts';
+import { startCluster } from '../start.ts';
+import type { Cluster } from '../types.ts';
+import { type Command, startCommand } from './pipeline-command.ts';
+import { type Look, openLook } from './pipeline-look.ts';
+
+const entry = fileURLToPath(new URL('../../../bin/keelson.ts', import.meta.url));
+
+/** A cluster without a pod network, and a user before it: repositories, a key, programs, a home of their own. */
+export interface PipelineBed {
+  readonly cluster: Cluster;
+  readonly look: Look;
+  readonly home: string;
+  /** Starts `keelson` as a program, as the user would. */
+  start(...args: string[]): Command;
+  /** Runs `keelson` to its end and answers what it printed. @throws Error when it does not end with 0. */
+  keelson(...args: string[]): Promise<string>;
+  /** Changes a file of the cluster's folder. */
+  edit(path: string, change: (text: string) => string): void;
+  /** Writes a file of the cluster's folder; undefined removes it. */
+  write(path: string, text: string | undefined): void;
+  commit(message: string): Promise<void>;
+  /** Makes a key, takes the inventory, locks, publishes and brings the executor into the cluster. */
+  prepare(): Promise<void>;
+  /** Commits, publishes, and delivers without following. */
+  ship(message: string): Promise<void>;
+  /** Number of commits in the rendered repository. */
+  published(): number;
+  close(): Promise<void>;
+}
+
+/** Starts the cluster, fills its registry, and leaves everything else to the user. */
+export async function pipelineBed(name: string): Promise<PipelineBed> {
+  const home = mkdtempSync(join(tmpdir(), 'keelson-pipeline-'));
+  const place = { specs: join(home, 'specs'), rendered: join(home, 'rendered.git') };
+  const folder = join(place.specs, 'clusters/local');
+  const [cluster, images, helm] = await Promise.all([
+    startCluster({ directory: join(home, 'clusters'), name, cni: 'none' }),
+    buildImages(imageCache(process.env)),
+    ensureTool('helm'),
+  ]);
+  const registry = cluster.registry.hostRef;
+  const chartDigest = await fillRegistry(registry, images);
+  await makeRepositories(place);
+  await copySpecs(place.specs, { registry, apiServer: new URL(cluster.apiServer).host, chartDigest });
+  mkdirSync(join(home, 'bin'));
+  symlinkSync(helm, join(home, 'bin/helm'));
+  const env = {
+    PATH: `${join(home, 'bin')}:/usr/bin:/bin`,
+    HOME: home,
+    GIT_CONFIG_NOSYSTEM: '1',
+    KUBECONFIG: cluster.kubeconfig,
+    KEELSON_SIGNING_KEY_FILE: join(home, 'signing.key'),
+  };
+  const start = (...args: string[]): Command =>
+    startCommand([process.execPath, '--disable-warning=ExperimentalWarning', entry, ...args], {
+      cwd: place.specs,
+      env,
+    });
+  const look = openLook(cluster, place.rendered);
+  const bed: PipelineBed = {
+    cluster,
+    look,
+    home,
+    start,
+    async keelson(...args) {
+      const { code, out, text } = await start(...args).ended;
+      if (code !== 0) throw new Error(`keelson ${args.join(' ')} ended with ${code}:\n${text}`);
+      return out;
+    },
+    edit(path, change) {
+      const file = join(folder, path);
+      const before = readFileSync(file, 'utf8');
+      const after = change(before);
+      if (after === before) throw new Error(`${path}: the edit changes nothing`);
+      writeFileSync(file, after);
+    },
+    write(path, text) {
+      const file = join(folder, path);
+      if (text === undefined) return rmSync(file);
+      mkdirSync(dirname(file), { recursive: true });
+      writeFileSync(file, text);
+    },
+    commit: (message) => commitSpecs(place, message),
+    async prepare() {
+      await bed.keelson('keys', 'init', '--out', '../signing.key');
+      await bed.keelson('inventory');
+      await bed.keelson('lock');
+      await bed.commit('Add inventory and lock');
+      await bed.keelson('publish');
+      await cluster.kubectl(['create', 'namespace', systemNamespace]);
+      await cluster.kubectl(['label', 'namespace', systemNamespace, `${labels.testCluster}=true`]);
+      await bed.keelson('bootstrap', '--trust', '../signing.key.pub');
+    },
+    async ship(message) {
+      await bed.commit(message);
+      await bed.keelson('publish');
+      await bed.keelson('deliver');
+    },
+    published: () =>
+      Number(execFileSync('git', ['-C', place.rendered, 'rev-list', '--count', 'main'], { encoding: 'utf8' }).trim()),
+    async close() {
+      await look.close();
+      await cluster.down();
+      rmSync(home, { recursive: true, force: true });
+    },
+  };
+  return bed;
+}
