@@ -137,7 +137,12 @@ export function decodeLedger(configMaps: readonly ReadLedgerConfigMap[]): Shaped
         if ((chosen.get(entry.id)?.shards ?? 0) < shards) chosen.set(entry.id, { entry, shards });
   }
   for (const n of missingShards(written, most))
-    problems.push(unreadable(`ConfigMap number ${n} of ${most}`, 'the shard is missing'));
+    problems.push(
+      unreadable(
+        `ConfigMap ${(configMaps[0]?.metadata.name ?? '').replace(/[0-9]+$/, String(n))}`,
+        `the shard is missing, one of ${most}`,
+      ),
+    );
   if (problems.length > 0) return { ok: false, problems };
   const ledger = new Map([...chosen].map(([id, { entry }]) => [id, entry]));
   return {

@@ -1,5 +1,5 @@
 /** The ledger in its ConfigMaps: read whole, written under the version that was read, one shard per changed entry. */
-import { annotations, labels, managers } from '../../constructs/api/constants.ts';
+import { annotations, configMapNames, labels, managers } from '../../constructs/api/constants.ts';
 import { decodeLedger, encodeLedger, type Ledger, type LedgerEntry, ledgerKey } from '../../constructs/api/ledger.ts';
 import { isObject } from '../../constructs/lib/json.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
@@ -52,6 +52,17 @@ export async function openLedger(client: KubeClient, target: LedgerTarget, signa
   const stored = new Map(listed.items.map((object) => [object.metadata.name ?? '', storedOf(object)]));
   return { ok: true, store: new LedgerStore(client, target, decoded.value, stored) };
 }
+
+/**
+ * A release that was completed had a ledger, and its ConfigMaps are never given up. Without it every object would look
+ * like a stranger's, and none that is to go would be known.
+ */
+export const lostLedger = ({ release, namespace }: LedgerTarget): Problem => ({
+  reason: 'LedgerUnreadable',
+  message: 'the ledger is gone, and payloads were completed with it',
+  object: `ConfigMap ${namespace}/${configMapNames.ledger(release, 0)}`,
+  remedy: 'restore its ConfigMaps from a backup of etcd; nothing is written without it. Delete none of the objects',
+});
 
 /** Made by {@link openLedger}. Changes are made in memory and stored by `flush`; flushes never overlap. */
 export class LedgerStore {

@@ -2,6 +2,7 @@
  * Whose is the object: from the answer to a dry run, the ledger and, where these do not say, an uncached read. Pure.
  * Nothing is ever written that is not `new` or `ours`.
  */
+
 import { managers } from '../../constructs/api/constants.ts';
 import { isObject, type JsonObject } from '../../constructs/lib/json.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
@@ -9,6 +10,7 @@ import type { ApplyConflict, ApplyOutcome, Invalid } from '../kube/outcome.ts';
 import { describeRef, type KubeObject, uidOf } from '../kube/types.ts';
 import { isWithin, pointerOf } from './fieldpath.ts';
 import { type Item, itemRef } from './items.ts';
+import { namespaceTrouble } from './namespace.ts';
 import { hasMarks, type Need } from './need.ts';
 
 export type Verdict =
@@ -198,8 +200,8 @@ export function verdictOf(item: Item, intent: KubeObject, need: Need, answer: Ap
       return {
         verdict: 'unjudged',
         missing: 'namespace',
-        problem: say(item, 'NamespaceAbsent', `namespace ${answer.namespace} does not exist`, {
-          remedy: 'put the Namespace into an earlier phase of this release, or create it',
+        problem: say(item, 'NamespaceAbsent', namespaceTrouble(answer).message, {
+          remedy: namespaceTrouble(answer).remedy,
         }),
       };
     case 'kindAbsent':

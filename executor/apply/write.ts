@@ -1,4 +1,5 @@
 /** Writes one object that was judged. A create must answer 201, an update carries the UID that the ledger owns. */
+
 import { managers } from '../../constructs/api/constants.ts';
 import type { Clock } from '../../constructs/lib/clock.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
@@ -8,6 +9,7 @@ import type { ApplyOutcome } from '../kube/outcome.ts';
 import { describeRef, type KubeObject, uidOf } from '../kube/types.ts';
 import type { Judged } from './dryrun.ts';
 import { itemRef } from './items.ts';
+import { namespaceTrouble } from './namespace.ts';
 
 export type WriteResult = 'created' | 'configured' | 'unchanged' | 'replaced' | 'left';
 
@@ -48,7 +50,7 @@ function failed(judged: Judged, answer: Exclude<ApplyOutcome, { readonly object:
     case 'forbidden':
       return refuse(judged, 'Forbidden', answer.message, true);
     case 'namespaceMissing':
-      return refuse(judged, 'NamespaceAbsent', `namespace ${answer.namespace} does not exist`, true);
+      return refuse(judged, 'NamespaceAbsent', namespaceTrouble(answer).message, true, namespaceTrouble(answer).remedy);
     case 'kindAbsent':
       return refuse(judged, 'KindAbsent', answer.message, true);
     case 'unauthorized':

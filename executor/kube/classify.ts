@@ -128,10 +128,10 @@ export function classify(subject: Subject, answer: Answer, now: number): Rejecti
   const message = tell(subject, status, code);
   if (code === 401) return { type: 'unauthorized', message };
   if (code === 404 && isNamespaceMissing(subject, status))
-    return { type: 'namespaceMissing', namespace: subject.ref?.namespace ?? '', message };
+    return { type: 'namespaceMissing', namespace: subject.ref?.namespace ?? '', terminating: false, message };
   // A namespace that is being deleted answers 403 with this cause; it will be absent soon.
   if (code === 403 && status.causes.some(({ reason }) => reason === 'NamespaceTerminating'))
-    return { type: 'namespaceMissing', namespace: subject.ref?.namespace ?? '', message };
+    return { type: 'namespaceMissing', namespace: subject.ref?.namespace ?? '', terminating: true, message };
   if (code === 403) return { type: 'forbidden', message };
   if (isTransient(code, answer.text)) {
     const wanted =

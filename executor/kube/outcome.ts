@@ -35,10 +35,11 @@ export interface Unauthorized {
   readonly message: string;
 }
 
-/** The object's namespace does not exist. */
+/** The object's namespace does not exist, or takes nothing new since it is being deleted. */
 export interface NamespaceMissing {
   readonly type: 'namespaceMissing';
   readonly namespace: string;
+  readonly terminating: boolean;
   readonly message: string;
 }
 

@@ -7,7 +7,7 @@ import type { Clock, Random } from '../../constructs/lib/clock.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
 import type { EngineOptions, PassOutcome } from '../apply/engine.ts';
 import type { GateMode } from '../apply/gate-wait.ts';
-import { type LedgerStore, openLedger } from '../apply/ledger-store.ts';
+import { type LedgerStore, lostLedger, openLedger } from '../apply/ledger-store.ts';
 import type { KubeClient } from '../kube/client.ts';
 import type { KubeObject } from '../kube/types.ts';
 import { LeaseLost } from '../lease/held.ts';
@@ -171,6 +171,8 @@ export class ReleaseWorker {
     const target = { release: view.name, namespace: this.#deps.namespace };
     const opened = await openLedger(this.#deps.client, target, signal);
     if (!opened.ok) return opened.problems;
+    if (opened.store.configMaps === 0 && this.record.history.some(({ state }) => state === 'Completed'))
+      return [lostLedger(target)];
     this.#ledger = opened.store;
     return { ledger: opened.store };
   }

@@ -3,6 +3,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { systemClock } from '../../constructs/lib/clock.ts';
 import type { JsonObject } from '../../constructs/lib/json.ts';
+import { namespaceTrouble } from '../../executor/apply/namespace.ts';
 import { EventRecorder } from '../../executor/kube/events.ts';
 import type { ApplyOutcome } from '../../executor/kube/outcome.ts';
 import { writeStatus } from '../../executor/kube/status.ts';
@@ -178,7 +179,7 @@ test('forbidden, unauthorized, a missing namespace, a missing kind', async () =>
   assert.is((await client.get(refOf(strange))).type, 'kindAbsent');
 });
 
-test('a namespace that is being deleted reads as a missing one', async () => {
+test('a namespace that is being deleted reads as a missing one that is going', async () => {
   const dying = await freshNamespace(server.admin, 'dying');
   const { client } = edge;
   const found = await client.get({ apiVersion: 'v1', kind: 'Namespace', name: dying });
@@ -189,7 +190,10 @@ test('a namespace that is being deleted reads as a missing one', async () => {
     { uid, propagation: 'Background' },
   );
   assert.is(deleted.type, 'terminating');
-  assert.is((await client.apply(configMap(dying, 'a', {}), { fieldManager })).type, 'namespaceMissing');
+  const outcome = await client.apply(configMap(dying, 'a', {}), { fieldManager });
+  assert.ok(outcome.type === 'namespaceMissing' && outcome.terminating);
+  if (outcome.type === 'namespaceMissing')
+    assert.equal(namespaceTrouble(outcome).message, `namespace ${dying} is being deleted`);
 });
 
 test('a kind is usable as soon as its definition is established, and absent after it is gone', async () => {

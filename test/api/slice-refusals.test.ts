@@ -1,5 +1,6 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { annotations } from '../../constructs/api/constants.ts';
 import { generateKeyPair } from '../../constructs/api/signature.ts';
 import type { JsonObject } from '../../constructs/lib/json.ts';
 import { staticCredentials, until } from './kubeBed.ts';
@@ -308,5 +309,59 @@ test('a limit that passes fails its gate with object, elapsed time and limit', a
     await bed.close();
   }
 });
+
+/** What may become of a ledger behind the executor's back. */
+const losses: Readonly<Record<string, (bed: SliceBed, path: string) => Promise<unknown>>> = {
+  'is gone': ({ server }, path) => server.admin.expect('DELETE', path),
+  'is no JSON': ({ server }, path) =>
+    server.admin.expect('PATCH', path, {
+      body: { data: { 'entries.json': '[{"id":"x' } },
+      type: 'application/merge-patch+json',
+    }),
+  'has no entries': ({ server }, path) =>
+    server.admin.expect('PATCH', path, { body: { data: null }, type: 'application/merge-patch+json' }),
+  'lacks a shard': ({ server }, path) =>
+    server.admin.expect('PATCH', path, {
+      body: { metadata: { annotations: { [annotations.shards]: '2' } } },
+      type: 'application/merge-patch+json',
+    }),
+};
+
+for (const [what, lose] of Object.entries(losses))
+  test(`a ledger that ${what}: nothing is written or removed, and nobody is told to delete what is there`, async () => {
+    const bed = await sliceBed();
+    try {
+      const namespace = await existing(bed);
+      const payload = (value: string, last: JsonObject[]) =>
+        buildPayload({
+          release: bed.names.release,
+          phases: [
+            { name: 'one', manifests: [{ object: configMap(namespace, 'a', { value }) }] },
+            { name: 'two', manifests: last.map((object) => ({ object })) },
+          ],
+          key: testKey,
+        });
+      const first = await payload('one', [configMap(namespace, 'b'), configMap(namespace, 'c')]);
+      await bed.deliver(first);
+      await bed.applyRelease(first);
+      const before = bed.executor();
+      await bed.untilStatus('Ready', (s) => is(s, 'Ready', 'True'));
+      await before.stop();
+      await lose(bed, `/api/v1/namespaces/${bed.system}/configmaps/keelson-ledger-${bed.names.release}-0`);
+      await bed.server.admin.expect('DELETE', `/api/v1/namespaces/${namespace}/configmaps/a`);
+      const second = await payload('two', [configMap(namespace, 'b')]);
+      await bed.deliver(second);
+      await bed.applyRelease(second, { prune: { maxPercent: 100 } });
+      const after = bed.executor();
+      const status = await bed.untilStatus('it is told', (s) => reasons(s).includes('LedgerUnreadable'));
+      assert.is(status.condition('Ready')?.status, 'False');
+      assert.match(status.raw.failures[0].message, bed.names.release);
+      assert.not.match(JSON.stringify(status.raw), /AlreadyExists|delete it/);
+      assert.equal(payloadMutations(after.plan, bed.system), []);
+      assert.ok(await bed.get(`/api/v1/namespaces/${namespace}/configmaps/c`), 'nothing was removed');
+    } finally {
+      await bed.close();
+    }
+  });
 
 test.run();

@@ -58,7 +58,7 @@ test('no CEL rule was lost on its way from zod to the schema', () => {
     KubeOVNMemberRemovalApproval: 5,
     KubeOVNRecoveryRequest: 3,
     Release: 3,
-    Cluster: 5,
+    Cluster: 6,
     Inventory: 0,
     Lock: 0,
   });
