@@ -88,8 +88,18 @@ export function shutGate(phases: readonly PhaseRecord[]): GateRecord | undefined
   return phases.flatMap(({ gates }) => gates).find(({ verdict }) => !isOpen(verdict));
 }
 
+/** Since when the problems stand: as long as the condition that tells of them, also when a process before saw them first. */
+function problemsSince(conditions: readonly Condition[], now: number): string {
+  const telling = [
+    ['Accepted', 'False'],
+    ['Failing', 'True'],
+  ] as const;
+  const found = telling.flatMap(([type, status]) => conditions.filter((c) => c.type === type && c.status === status));
+  return found[0]?.lastTransitionTime ?? timeText(now);
+}
+
 /** What is waited for: a shut gate, or the first problem. */
-function blockerOf(record: WorkerRecord, now: number): Blocker | undefined {
+function blockerOf(record: WorkerRecord, conditions: readonly Condition[], now: number): Blocker | undefined {
   const shut = shutGate(record.progress?.phases ?? []);
   const [problem] = sortProblems(record.problems);
   if (problem !== undefined)
@@ -97,7 +107,7 @@ function blockerOf(record: WorkerRecord, now: number): Blocker | undefined {
       ...(problem.object === undefined ? {} : { object: problem.object.slice(0, 700) }),
       reason: word(problem.reason),
       message: capMessage(problemText(problem)),
-      since: timeText(record.lastProgress ?? now),
+      since: problemsSince(conditions, now),
     };
   if (shut === undefined) return undefined;
   const { gate, verdict, since } = shut;
@@ -148,8 +158,12 @@ export function workMessage(record: WorkerRecord, waitingOn?: string): string {
   return `Working towards ${what}: ${done} of ${total} done (${percent}% complete)${tail}`;
 }
 
-function syncOf(record: WorkerRecord, now: number): NonNullable<ReleaseStatus['sync']> {
-  const blocker = blockerOf(record, now);
+function syncOf(
+  record: WorkerRecord,
+  conditions: readonly Condition[],
+  now: number,
+): NonNullable<ReleaseStatus['sync']> {
+  const blocker = blockerOf(record, conditions, now);
   return {
     step: record.step.slice(0, 64),
     done: record.progress?.done ?? 0,
@@ -167,20 +181,21 @@ function syncOf(record: WorkerRecord, now: number): NonNullable<ReleaseStatus['s
 /** The status of a Release. `previous` are its conditions as they are. */
 export function statusOf(record: WorkerRecord, previous: readonly Condition[], now: number): JsonObject {
   const { plan, ledger } = record;
+  const conditions = conditionsFor({
+    outcome: { ...record.outcome, reason: word(record.outcome.reason), message: redact(record.outcome.message) },
+    previous,
+    generation: record.generation,
+    now,
+    domain: ownConditions(record),
+  });
   const status: ReleaseStatus = {
     observedGeneration: record.generation,
-    conditions: conditionsFor({
-      outcome: { ...record.outcome, reason: word(record.outcome.reason), message: redact(record.outcome.message) },
-      previous,
-      generation: record.generation,
-      now,
-      domain: ownConditions(record),
-    }),
+    conditions,
     state: record.state,
     ...(record.desired === undefined ? {} : { desired: record.desired }),
     ...(record.actual === undefined ? {} : { actual: record.actual }),
     ...(plan === undefined ? {} : { plan }),
-    sync: syncOf(record, now),
+    sync: syncOf(record, conditions, now),
     phases: (record.progress?.phases ?? []).map((phase) => phaseStatus(phase, now)),
     history: record.history,
     ...(ledger === undefined ? {} : { ledger }),

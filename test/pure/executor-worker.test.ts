@@ -3,7 +3,7 @@ import * as assert from 'uvu/assert';
 import { annotations } from '../../constructs/api/constants.ts';
 import type { PayloadContent } from '../../constructs/api/payload.ts';
 import { releaseStatus } from '../../constructs/api/release.ts';
-import { canonicalJson, type JsonObject } from '../../constructs/lib/json.ts';
+import { canonicalJson, getAt, type JsonObject } from '../../constructs/lib/json.ts';
 import type { LedgerStore } from '../../executor/apply/ledger-store.ts';
 import type { KubeObject } from '../../executor/kube/types.ts';
 import { Doubts } from '../../executor/release/doubts.ts';
@@ -227,6 +227,20 @@ test('mere seconds change nothing of a status', () => {
   const first = at(1_000);
   assert.is(at(1_000), first);
   assert.is.not(at(60_000), first);
+});
+
+test('a problem blocks since it was first told, not since the work last moved', () => {
+  const told = journalAt();
+  told.journal.adopt(viewOf(releaseObject()));
+  told.journal.loaded(loadedOf(content(1)));
+  told.journal.begun(digest('1'));
+  told.at += 60_000;
+  const arose = told.at;
+  told.journal.failed([{ reason: 'FieldConflict', message: 'm' }], 'retry', 1_000);
+  const first = statusOf(told.journal.record, [], told.at);
+  const later = statusOf(told.journal.record, first.conditions as never, told.at + 30_000);
+  for (const status of [first, later])
+    assert.is(Date.parse(String(getAt(status, '/sync/blocker/since'))), Math.floor(arose / 1000) * 1000);
 });
 
 test('writes that were cut off are written once more, when they can no longer arrive', () => {
