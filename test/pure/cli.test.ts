@@ -180,6 +180,21 @@ test('what can not be written is told by its name, and leaves nothing half-writt
     }
   }));
 
+test('a kubeconfig that can not be used is told at once', () =>
+  using(async (copy) => {
+    copy.write('../../empty', '');
+    copy.write('../../broken', 'users:\n  - token: canary-token\n a: [');
+    const root = dirname(dirname(copy.folder));
+    for (const file of ['none', 'empty', 'broken']) {
+      const began = performance.now();
+      const told = await keelson(copy, ['--kubeconfig', join(root, file), 'status']);
+      assert.is(told.code, 1);
+      assert.match(told.err, /the kubeconfig can not be used: .*\n.*--kubeconfig/);
+      assert.not.match(told.err, 'canary-token');
+      assert.ok(performance.now() - began < 10_000, 'it was tried again');
+    }
+  }));
+
 test('a key is written with its public half or not at all', () =>
   using(async (copy) => {
     const root = dirname(dirname(copy.folder));
