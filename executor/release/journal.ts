@@ -1,6 +1,7 @@
 /** Keeps the record of one Release: every change of what is told of it is made here. No I/O. */
 import { type Outcome, rememberFailure } from '../../constructs/api/conditions.ts';
 import { configMapNames } from '../../constructs/api/constants.ts';
+import type { Condition } from '../../constructs/api/fields.ts';
 import { recordCompleted, recordStart } from '../../constructs/api/history.ts';
 import { ledgerDigest } from '../../constructs/api/ledger.ts';
 import type { AcceptanceStep } from '../../constructs/api/release.ts';
@@ -16,6 +17,10 @@ import type { PlanReport } from './reports.ts';
 import type { Retry } from './retry.ts';
 import { planCountsOf, problemsText } from './status.ts';
 import { desiredDigest, type ReleaseView } from './view.ts';
+
+/** Whether a Ready condition tells of a payload that was carried out and at rest, as far as was looked. */
+const stood = ({ type, status, reason }: Condition): boolean =>
+  type === 'Ready' && (status === 'True' || reason === 'GatesBypassed');
 
 export class Journal {
   readonly record: WorkerRecord = initialRecord();
@@ -77,7 +82,7 @@ export class Journal {
       this.completed &&
       desiredDigest({ status, generation, ...view }) === record.actual &&
       status.observedGeneration === generation &&
-      status.conditions?.some(({ type, status: now }) => type === 'Ready' && now === 'True') === true;
+      status.conditions?.some(stood) === true;
     if (this.#resuming) record.state = 'Reconciling';
   }
 

@@ -141,21 +141,23 @@ test('a newer digest starts without memories of the older one', () => {
 });
 
 test('a process that resumes tells nothing before it has looked', () => {
-  const told = journalAt();
-  const status = {
+  const lastTransitionTime = '2026-01-01T00:00:00Z';
+  const standing = (ready: { status: string; reason: string }) => ({
     observedGeneration: 4,
     actual: digest('1'),
-    conditions: [
-      { type: 'Ready', status: 'True', reason: 'Completed', message: '', lastTransitionTime: '2026-01-01T00:00:00Z' },
-    ],
-    history: [{ digest: digest('1'), state: 'Completed', startedAt: '2026-01-01T00:00:00Z' }],
-  };
-  told.journal.adopt(viewOf(releaseObject({}, {}, status)));
-  told.journal.loaded(loadedOf(content(1)));
-  told.journal.working();
-  assert.equal(told.edges, []);
-  told.journal.finished({ type: 'completed', counts: {} as never, left: [], open: true }, undefined);
-  assert.is(told.edges.length, 1);
+    conditions: [{ type: 'Ready', message: '', lastTransitionTime, ...ready }],
+    history: [{ digest: digest('1'), state: 'Completed', startedAt: lastTransitionTime }],
+  });
+  const status = standing({ status: 'True', reason: 'Completed' });
+  for (const each of [status, standing({ status: 'Unknown', reason: 'GatesBypassed' })]) {
+    const told = journalAt();
+    told.journal.adopt(viewOf(releaseObject({}, {}, each)));
+    told.journal.loaded(loadedOf(content(1)));
+    told.journal.working();
+    assert.equal(told.edges, []);
+    told.journal.finished({ type: 'completed', counts: {} as never, left: [], open: true }, undefined);
+    assert.is(told.edges.length, 1);
+  }
   const behind = journalAt();
   behind.journal.adopt(viewOf(releaseObject({ generation: 5 }, {}, status)));
   assert.is(behind.edges.length, 1, 'a changed spec is told at once');
