@@ -8,6 +8,7 @@ import { Reflector, type ReflectorEvent, type ReflectorProblem, type ReflectorTi
 import { type KubeObject, refOf } from '../kube/types.ts';
 import { inboxSource } from '../source/inbox.ts';
 import { retainedStore } from '../source/retained.ts';
+import { dependentsToWake } from './dependents.ts';
 import type { SealedDomain } from './domain.ts';
 import { edgeOf } from './edge.ts';
 import type { WorkerRecord } from './record.ts';
@@ -104,8 +105,8 @@ class Controller {
     const name = event.object.metadata.name ?? '';
     if (event.type === 'deleted') this.#end(name);
     else this.#take(name, event.object);
-    // Others may wait for this one.
-    for (const [other, { worker }] of this.#managed) if (other !== name) worker.poke();
+    for (const other of dependentsToWake(event, this.#releases.objects.values()))
+      this.#managed.get(other)?.worker.poke();
   }
 
   #end(name: string): void {

@@ -2,6 +2,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { systemClock } from '../../constructs/lib/clock.ts';
 import type { JsonObject } from '../../constructs/lib/json.ts';
+import { waitFor } from '../../constructs/lib/wait.ts';
 import { holdAnnotation, is, payloadMutations, pinAnnotation, type SliceBed, sliceBed } from './slice-bed.ts';
 import {
   type BuiltPayload,
@@ -164,7 +165,17 @@ test('dependsOn: another Release must be ready first; its becoming so is noticed
       type: 'application/apply-patch+yaml',
       query: { fieldManager: 'test' },
     });
-    const { body } = await bed.server.admin.expect('GET', path);
+    // Once the executor has said that it is paused, it leaves Ready as it stands.
+    const body = await waitFor({
+      what: 'the executor to take the other release up',
+      limitMs: 10_000,
+      intervalMs: 50,
+      clock: systemClock,
+      probe: async () => {
+        const answer = await bed.server.admin.expect('GET', path);
+        return JSON.stringify(answer.body.status ?? {}).includes('"Paused"') ? answer.body : undefined;
+      },
+    });
     await bed.server.admin.expect('PATCH', `${path}/status`, {
       body: {
         status: {

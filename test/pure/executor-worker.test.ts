@@ -6,6 +6,7 @@ import { releaseStatus } from '../../constructs/api/release.ts';
 import { canonicalJson, getAt, type JsonObject } from '../../constructs/lib/json.ts';
 import type { LedgerStore } from '../../executor/apply/ledger-store.ts';
 import type { KubeObject } from '../../executor/kube/types.ts';
+import { dependentsToWake } from '../../executor/release/dependents.ts';
 import { Doubts } from '../../executor/release/doubts.ts';
 import { edgeOf } from '../../executor/release/edge.ts';
 import { Journal } from '../../executor/release/journal.ts';
@@ -261,6 +262,25 @@ test('writes that were cut off are written once more, when they can no longer ar
   doubts.settle(store);
   assert.equal([ledger.get(one.id)?.state, ledger.get(two.id)?.state], ['intended', 'applied']);
   assert.is(doubts.next(), Number.POSITIVE_INFINITY);
+});
+
+const named = (name: string, ready: string, dependsOn: string[] = []): KubeObject => ({
+  apiVersion: 'keelson.dev/v1alpha1',
+  kind: 'Release',
+  metadata: { name, generation: 1, uid: name },
+  spec: { dependsOn: dependsOn.map((other) => ({ name: other })) },
+  status: { observedGeneration: 1, conditions: [{ type: 'Ready', status: ready, observedGeneration: 1 }] },
+});
+
+test('a Release wakes those that depend on it when its readiness moves, and nobody by mere progress', () => {
+  const all = [named('a', 'False'), named('b', 'False', ['a']), named('c', 'False')];
+  const [a] = all;
+  if (a === undefined) throw new Error('no release');
+  const moved = { type: 'modified', previous: a, object: named('a', 'True') } as const;
+  assert.equal(dependentsToWake(moved, all), ['b']);
+  assert.equal(dependentsToWake({ type: 'modified', previous: a, object: named('a', 'False') }, all), []);
+  assert.equal(dependentsToWake({ type: 'deleted', object: a }, all), ['b']);
+  assert.equal(dependentsToWake({ type: 'added', object: named('c', 'False') }, all), []);
 });
 
 test.run();
