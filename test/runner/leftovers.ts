@@ -14,14 +14,16 @@ export async function endLeftovers(mark: string): Promise<string[]> {
     await delay(50);
     running = marked(mark);
   }
-  return running.map(({ pid, command }) => {
+  for (const { pid } of running) {
     try {
       process.kill(pid, 'SIGKILL');
     } catch {
       // It ended between the look and the kill.
     }
-    return `${command} (${pid})`;
-  });
+  }
+  const killed = performance.now() + graceMs;
+  while (marked(mark).length > 0 && performance.now() < killed) await delay(20);
+  return running.map(({ pid, command }) => `${command} (${pid})`);
 }
 
 function marked(mark: string): { pid: number; command: string }[] {
