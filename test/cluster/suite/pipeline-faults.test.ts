@@ -3,11 +3,10 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { labels } from '../../../constructs/api/constants.ts';
 import { isObject } from '../../../constructs/lib/json.ts';
-import { mustRun } from '../run.ts';
 import { type PipelineBed, pipelineBed } from './pipeline-bed.ts';
 import { bulkObjects, carried, converged, intended, pruned, writeBulk } from './pipeline-bulk.ts';
 import { Killer, type Moment } from './pipeline-kill.ts';
-import { conditionOf, textAt, until } from './pipeline-look.ts';
+import { conditionOf, until } from './pipeline-look.ts';
 
 /** The executor killed, cut off from the API server and powered off, at its work on three real nodes. */
 
@@ -127,24 +126,16 @@ test('a release of forty objects converges whenever executors are killed, one or
   console.log(`${killer.kills} kills, ${killer.moves} times the other replica took over, after ${seconds} s`);
 });
 
-/** The node that a pod of the executor runs on. */
-async function nodeOf(pod: string): Promise<string> {
-  const found = await bed.look.get({ apiVersion: 'v1', kind: 'Pod', namespace: 'keelson-system', name: pod });
-  return textAt(found, '/spec/nodeName');
-}
-
 /** Whether the executor on a node leads, by its own account. */
-async function leads(node: string): Promise<string> {
-  const script = `fetch('http://127.0.0.1:10670/metrics').then((r) => r.text()).then((t) => process.stdout.write(/^keelson_leader (.*)$/m.exec(t)?.[1] ?? ''))`;
-  return mustRun(['nsenter', `--net=${bed.cluster.node(node).netns}`, process.execPath, '-e', script]);
-}
+const leads = async (node: string): Promise<string> =>
+  /^keelson_leader (.*)$/m.exec(await bed.look.metrics(node))?.[1] ?? '';
 
 test('an API server that dies in the middle, and stays away longer than a Lease counts, stops the work and loses none', async () => {
   const { cluster, look } = bed;
   const before = await bulkObjects(bed);
   await killer.bothRun();
   const processes = [...look.executors()];
-  const node = await nodeOf((await look.leader())?.pod ?? '');
+  const node = await look.nodeOf((await look.leader())?.pod ?? '');
   assert.is(await leads(node), '1');
   writeBulk(bed, 5);
   const { what, selection, reached } = carried(5, 5);
@@ -216,7 +207,7 @@ test('a node that loses its power in the middle of a delivery is seen, and comes
   const { cluster, look, keelson } = bed;
   const before = await bulkObjects(bed);
   const first = await look.leader();
-  const node = await nodeOf(first?.pod ?? '');
+  const node = await look.nodeOf(first?.pod ?? '');
   writeBulk(bed, 7);
   const [met] = await Promise.allSettled([
     killer.at(carried(7, 8)).then(() => cluster.stopNode(node)),

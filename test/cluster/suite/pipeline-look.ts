@@ -1,6 +1,12 @@
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
-import { apiVersion, leaseNames, networkApiVersion, systemNamespace } from '../../../constructs/api/constants.ts';
+import {
+  apiVersion,
+  leaseNames,
+  networkApiVersion,
+  ports,
+  systemNamespace,
+} from '../../../constructs/api/constants.ts';
 import { type PayloadIndex, payloadObjectId } from '../../../constructs/api/payload.ts';
 import { indexPath } from '../../../constructs/api/tree.ts';
 import { systemClock } from '../../../constructs/lib/clock.ts';
@@ -11,6 +17,7 @@ import { kubeConfigCredentials } from '../../../executor/kube/credentials.ts';
 import { createTransport } from '../../../executor/kube/transport.ts';
 import { type KubeObject, type ObjectRef, uidOf } from '../../../executor/kube/types.ts';
 import { allPids, identify, type ProcessId } from '../processes.ts';
+import { mustRun } from '../run.ts';
 import type { Cluster } from '../types.ts';
 
 /** An object of a payload as it is live, as far as a comparison before and after needs it. */
@@ -58,6 +65,10 @@ export interface Look {
   digest(release: string): string;
   /** Who leads, once one does: the Lease's holder, which names pod and term. */
   leader(): Promise<Leader | undefined>;
+  /** What the executor on a node says of itself: the text of its metrics, which only the node's loopback serves. */
+  metrics(node: string): Promise<string>;
+  /** Name of the node that a pod of the executor is on. */
+  nodeOf(pod: string): Promise<string>;
   /** The executor's processes on all nodes, by the name of their pod. */
   executors(): ReadonlyMap<string, ProcessId>;
   close(): Promise<void>;
@@ -84,6 +95,10 @@ export function textAt(object: JsonObject | undefined, pointer: string): string 
   const value = object === undefined ? undefined : getAt(object, pointer);
   return value === undefined || value === null ? '' : typeof value === 'string' ? value : JSON.stringify(value);
 }
+
+/** A script for node that asks a URL and prints the answer. */
+export const asking = (url: string): string =>
+  `fetch('${url}', { signal: AbortSignal.timeout(3000) }).then((r) => r.text()).then((t) => process.stdout.write(t))`;
 
 /** Asks until there is an answer, four times a second. */
 export function until<T>(
@@ -133,9 +148,22 @@ export function openLook(cluster: Cluster, rendered: string): Look {
     const file = `main:local/${indexPath(release)}`;
     return JSON.parse(execFileSync('git', ['-C', rendered, 'show', file], { encoding: 'utf8' })) as PayloadIndex;
   };
+  const nodeOf = async (pod: string): Promise<string> =>
+    textAt(await get({ apiVersion: 'v1', kind: 'Pod', namespace: systemNamespace, name: pod }), '/spec/nodeName');
   return {
     client,
     get,
+    nodeOf,
+    async metrics(node) {
+      const { netns } = cluster.node(node);
+      return mustRun([
+        'nsenter',
+        `--net=${netns}`,
+        process.execPath,
+        '-e',
+        asking(`http://127.0.0.1:${ports.metrics}/metrics`),
+      ]);
+    },
     release: (name) => get({ apiVersion, kind: 'Release', namespace: systemNamespace, name }),
     installation: () =>
       get({ apiVersion: networkApiVersion, kind: 'KubeOVNInstallation', namespace: 'kube-system', name: 'local' }),
