@@ -21,9 +21,9 @@ export interface Layer {
 const minute = 60_000;
 
 /** Milliseconds for building tools and installing packages, which runs beside the first layers. */
-export const preparationBudgetMs = 18 * minute;
+export const preparationBudgetMs = 13 * minute;
 
-/** With the preparation these budgets add up to less than the 45 minutes of a cold run. */
+/** With the preparation these budgets add up to the 45 minutes that a cold run may take. */
 export const layers: readonly Layer[] = [
   {
     name: 'pure',
@@ -38,7 +38,7 @@ export const layers: readonly Layer[] = [
     name: 'api',
     folder: 'test/api',
     jobs: 2,
-    budgetMs: 8 * minute,
+    budgetMs: 11 * minute,
     tools: ['etcd', 'kube-apiserver', 'kubectl', 'crane', 'helm', 'kube-controller-manager', 'kube-scheduler', 'kwok'],
     packages: [],
     sharedServer: true,
@@ -56,7 +56,7 @@ export const layers: readonly Layer[] = [
     name: 'cluster',
     folder: 'test/cluster/suite',
     jobs: 1,
-    budgetMs: 12 * minute,
+    budgetMs: 15 * minute,
     tools: [...clusterTools, 'crane', 'helm'],
     packages: clusterPackages,
     sharedServer: false,
