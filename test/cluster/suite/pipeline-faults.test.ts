@@ -122,8 +122,10 @@ test('a release of forty objects converges whenever executors are killed, one or
   }
   assert.ok(killer.kills >= 10, `only ${killer.kills} kills`);
   assert.ok(killer.moves >= 5, `the other replica took over only ${killer.moves} times`);
-  const seconds = killer.takeovers.map((ms) => (ms / 1000).toFixed(1)).join(', ');
-  console.log(`${killer.kills} kills, ${killer.moves} times the other replica took over, after ${seconds} s`);
+  for (const { ms, waited } of killer.takeovers)
+    if (waited) assert.ok(ms < 15_000, `a replica that waited took ${ms} ms to take over a Lease of 5 s`);
+  const told = killer.takeovers.map(({ ms, waited }) => `${(ms / 1000).toFixed(1)}${waited ? '' : ' (restart)'}`);
+  console.log(`${killer.kills} kills, ${killer.moves} times the other replica took over, after ${told.join(', ')} s`);
 });
 
 /** Whether the executor on a node leads, by its own account. */

@@ -53,8 +53,8 @@ function ageMs({ startTicks }: ProcessId): number {
 
 /** Kills the processes of executors, as a failing machine would. */
 export class Killer {
-  /** How long it took each time until another one led, in milliseconds. */
-  readonly takeovers: number[] = [];
+  /** How long it took each time until another one led, and whether the other replica was waiting for the Lease. */
+  readonly takeovers: { readonly ms: number; readonly waited: boolean }[] = [];
   kills = 0;
   /** How often the other replica took over. */
   moves = 0;
@@ -94,15 +94,15 @@ export class Killer {
     const { leader, process } = await this.#leader();
     await untilMoment(this.#look, moment);
     const other = [...this.#look.executors()].find(([pod]) => pod !== leader.pod)?.[1];
-    const waits = other !== undefined && ageMs(other) > settledMs;
+    const waited = other !== undefined && ageMs(other) > settledMs;
     await killAll([process], systemClock);
     this.kills += 1;
     this.#killed = leader;
     const began = systemClock.monotonic();
     const { leader: next } = await this.#leader();
-    this.takeovers.push(systemClock.monotonic() - began);
+    this.takeovers.push({ ms: systemClock.monotonic() - began, waited });
     if (next.pod !== leader.pod) this.moves += 1;
-    else if (waits) throw new Error(`${moment.what}: ${next.pod} leads again, though the other replica was waiting`);
+    else if (waited) throw new Error(`${moment.what}: ${next.pod} leads again, though the other replica was waiting`);
   }
 
   /** Waits for a moment while somebody leads. */
