@@ -9,13 +9,15 @@ export interface Repositories {
   readonly rendered: string;
 }
 
+const identity = { name: 'Keelson quickstart', email: 'quickstart@keelson.invalid' };
+
 /** Git with an identity of its own, and an error for every exit code but 0. */
 function git(directory: string) {
   return simpleGit({
     baseDir: directory,
     config: [
-      'user.name=Keelson quickstart',
-      'user.email=quickstart@keelson.invalid',
+      `user.name=${identity.name}`,
+      `user.email=${identity.email}`,
       'commit.gpgsign=false',
       'init.defaultBranch=main',
     ],
@@ -31,7 +33,11 @@ function git(directory: string) {
 export async function makeRepositories(place: Repositories): Promise<void> {
   await mkdir(place.specs, { recursive: true });
   await mkdir(place.rendered, { recursive: true });
-  await git(place.specs).init();
+  const specs = git(place.specs);
+  await specs.init();
+  // People commit here by hand as well, also on a machine where nobody has told Git who they are.
+  await specs.addConfig('user.name', identity.name);
+  await specs.addConfig('user.email', identity.email);
   await git(place.rendered).init(true);
 }
 
