@@ -20,8 +20,13 @@ export type LiveRead =
 
 /** Kinds of items, each once. */
 export function kindsOf(items: readonly Pick<Item, 'entry'>[]): KindInUse[] {
+  return kindsInUse(items.map(({ entry }) => entry));
+}
+
+/** Kinds of objects, each once, with the namespaces they are in. */
+export function kindsInUse(objects: readonly (KindRef & { readonly namespace?: string | undefined })[]): KindInUse[] {
   const kinds = new Map<string, KindInUse & { namespaces: Set<string> }>();
-  for (const { entry } of items) {
+  for (const entry of objects) {
     const key = `${entry.apiVersion} ${entry.kind}`;
     const known = kinds.get(key) ?? { apiVersion: entry.apiVersion, kind: entry.kind, namespaces: new Set<string>() };
     known.namespaces.add(entry.namespace ?? '');

@@ -5,7 +5,7 @@ import type { Ledger } from '../../constructs/api/ledger.ts';
 import { describeObject, parseObjectId } from '../../constructs/lib/names.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
 import { openLedger } from '../apply/ledger-store.ts';
-import { type KindInUse, readLive } from '../apply/live.ts';
+import { kindsInUse, readLive } from '../apply/live.ts';
 import type { KubeClient } from '../kube/client.ts';
 import type { KubeObject } from '../kube/types.ts';
 import { readinessOf } from '../release/readiness.ts';
@@ -75,17 +75,6 @@ export function workloadsReady(expected: readonly Expected[], live: ReadonlyMap<
     reason: worst.readiness.reason,
     message: `${ready} of ${expected.length} are ready; ${describeObject(worst.wanted)}: ${worst.readiness.message}`,
   };
-}
-
-function kindsInUse(expected: readonly Expected[]): KindInUse[] {
-  const kinds = new Map<string, KindInUse & { namespaces: Set<string> }>();
-  for (const { apiVersion, kind, namespace } of expected) {
-    const key = `${apiVersion} ${kind}`;
-    const known = kinds.get(key) ?? { apiVersion, kind, namespaces: new Set<string>() };
-    known.namespaces.add(namespace ?? '');
-    kinds.set(key, known);
-  }
-  return [...kinds.values()];
 }
 
 /** Looks at the workloads of a release. A look that failed answers Unknown: what was seen before counts no more. */
