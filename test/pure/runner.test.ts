@@ -74,6 +74,7 @@ const layer: Layer = {
   jobs: 2,
   budgetMs: 60_000,
   tools: [],
+  definitions: [],
   packages: [],
   sharedServer: false,
 };

@@ -8,6 +8,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { catalog, modules } from '../tools/catalog.ts';
 import { debianProblems, missingDebian } from '../tools/debian.ts';
+import { missingDefinitions, readDefinitions } from '../tools/definitions.ts';
 import { withLock } from '../tools/lock.ts';
 import { freePort } from '../tools/ports.ts';
 import { goProblem } from '../tools/prerequisites.ts';
@@ -136,6 +137,24 @@ test('a build that fails says why and leaves nothing behind', async () => {
   );
   assert.match(String(error), 'go build of github.com/google/go-containerregistry/cmd/crane failed');
   assert.equal(await readdir(join(cacheDir, 'tools')), []);
+  await rm(cacheDir, { recursive: true });
+});
+
+test('definitions that can not be had leave nothing behind', async () => {
+  const cacheDir = await mkdtemp(join(tmpdir(), 'keelson-cache-'));
+  const env = {
+    ...process.env,
+    GOFLAGS: '',
+    GOPROXY: 'off',
+    GOMODCACHE: join(cacheDir, 'empty'),
+    GOTOOLCHAIN: 'local',
+  };
+  if ((await goProblem(env)) !== undefined) return assert.ok(await goProblem(env));
+  const options = { cacheDir: join(cacheDir, 'tools'), env };
+  assert.equal(missingDefinitions(['source-controller'], options), ['source-controller']);
+  const error = await readDefinitions('source-controller', options).catch((problem: Error) => problem);
+  assert.match(String(error), 'go mod download of github.com/fluxcd/source-controller failed');
+  assert.not.ok(existsSync(options.cacheDir));
   await rm(cacheDir, { recursive: true });
 });
 

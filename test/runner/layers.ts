@@ -1,5 +1,6 @@
+import { fluxTools } from '../cluster/flux/programs.ts';
 import { clusterPackages, clusterTools } from '../cluster/programs.ts';
-import type { ToolName } from '../tools/catalog.ts';
+import type { DefinitionsName, ToolName } from '../tools/catalog.ts';
 
 export type LayerName = 'pure' | 'api' | 'ovn' | 'cluster';
 
@@ -13,6 +14,8 @@ export interface Layer {
   /** Milliseconds for the layer's files together, without getting tools and packages. */
   readonly budgetMs: number;
   readonly tools: readonly ToolName[];
+  /** CustomResourceDefinitions of other projects. */
+  readonly definitions: readonly DefinitionsName[];
   readonly packages: readonly string[];
   /** True when the files share one API server that the runner starts. */
   readonly sharedServer: boolean;
@@ -31,6 +34,7 @@ export const layers: readonly Layer[] = [
     jobs: 2,
     budgetMs: 3 * minute,
     tools: [],
+    definitions: [],
     packages: [],
     sharedServer: false,
   },
@@ -40,6 +44,7 @@ export const layers: readonly Layer[] = [
     jobs: 2,
     budgetMs: 11 * minute,
     tools: ['etcd', 'kube-apiserver', 'kubectl', 'crane', 'helm', 'kube-controller-manager', 'kube-scheduler', 'kwok'],
+    definitions: ['source-controller'],
     packages: [],
     sharedServer: true,
   },
@@ -49,6 +54,7 @@ export const layers: readonly Layer[] = [
     jobs: 1,
     budgetMs: 3 * minute,
     tools: ['etcd', 'kube-apiserver', 'kubectl'],
+    definitions: [],
     packages: ['openvswitch-switch', 'ovn-central', 'ovn-host', 'iproute2', 'ethtool'],
     sharedServer: false,
   },
@@ -57,7 +63,8 @@ export const layers: readonly Layer[] = [
     folder: 'test/cluster/suite',
     jobs: 1,
     budgetMs: 15 * minute,
-    tools: [...clusterTools, 'crane', 'helm'],
+    tools: [...clusterTools, 'crane', 'helm', ...fluxTools],
+    definitions: fluxTools,
     packages: clusterPackages,
     sharedServer: false,
   },

@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { formatDuration } from '../../constructs/lib/duration.ts';
 import { formatProblems, type Problem } from '../../constructs/lib/problems.ts';
 import { debianProblems, ensureDebian } from '../tools/debian.ts';
+import { missingDefinitions, readDefinitions } from '../tools/definitions.ts';
 import { goProblem, onPath } from '../tools/prerequisites.ts';
 import type { ToolOptions } from '../tools/store.ts';
 import { ensureTools, missingTools } from '../tools/tools.ts';
@@ -35,8 +36,11 @@ function choose(options: Options): LayerRun[] {
 async function lacking(runs: readonly LayerRun[]): Promise<Problem[]> {
   const needed = runs.filter(({ files }) => files.length > 0).map(({ layer }) => layer);
   const problems = await debianProblems([...new Set(needed.flatMap(({ packages }) => packages))]);
-  const toBuild = missingTools(needed.flatMap(({ tools }) => tools));
-  const go = toBuild.length > 0 ? await goProblem(process.env) : undefined;
+  const toGet = [
+    ...missingTools(needed.flatMap(({ tools }) => tools)),
+    ...missingDefinitions(needed.flatMap(({ definitions }) => definitions)),
+  ];
+  const go = toGet.length > 0 ? await goProblem(process.env) : undefined;
   if (go !== undefined) problems.push(go);
   if (!onPath('setpriv', process.env)) {
     problems.push({
@@ -50,6 +54,7 @@ async function lacking(runs: readonly LayerRun[]): Promise<Problem[]> {
 
 async function prepare(layer: Layer, tools: ToolOptions): Promise<void> {
   await ensureDebian(layer.packages, tools);
+  for (const name of layer.definitions) await readDefinitions(name, tools);
   await ensureTools(layer.tools, tools);
 }
 

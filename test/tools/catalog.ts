@@ -9,9 +9,18 @@ export type ToolName =
   | 'etcd'
   | 'kwok'
   | 'helm'
-  | 'crane';
+  | 'crane'
+  | 'source-controller'
+  | 'kustomize-controller';
 
-export type ModuleName = 'kubernetes' | 'etcd' | 'kwok' | 'helm' | 'crane';
+export type ModuleName =
+  | 'kubernetes'
+  | 'etcd'
+  | 'kwok'
+  | 'helm'
+  | 'crane'
+  | 'source-controller'
+  | 'kustomize-controller';
 
 export interface GoModule {
   readonly version: string;
@@ -50,6 +59,8 @@ export const modules: Readonly<Record<ModuleName, GoModule>> = {
     version: 'v0.21.6',
     stamps: { 'github.com/google/go-containerregistry/cmd/crane/cmd.Version': 'v0.21.6' },
   },
+  'source-controller': { version: 'v1.9.0', stamps: {} },
+  'kustomize-controller': { version: 'v1.9.0', stamps: {} },
 };
 
 export const catalog: Readonly<Record<ToolName, Tool>> = {
@@ -63,4 +74,15 @@ export const catalog: Readonly<Record<ToolName, Tool>> = {
   kwok: { module: 'kwok', package: 'sigs.k8s.io/kwok/cmd/kwok' },
   helm: { module: 'helm', package: 'helm.sh/helm/v3/cmd/helm' },
   crane: { module: 'crane', package: 'github.com/google/go-containerregistry/cmd/crane' },
+  'source-controller': { module: 'source-controller', package: 'github.com/fluxcd/source-controller' },
+  'kustomize-controller': { module: 'kustomize-controller', package: 'github.com/fluxcd/kustomize-controller' },
+};
+
+/** Modules that carry CustomResourceDefinitions, which the tests read from them and nobody commits. */
+export type DefinitionsName = 'source-controller' | 'kustomize-controller';
+
+/** The Go module that ships the definitions, and the folder in it. */
+export const definitions: Readonly<Record<DefinitionsName, { readonly path: string; readonly folder: string }>> = {
+  'source-controller': { path: 'github.com/fluxcd/source-controller', folder: 'config/crd/bases' },
+  'kustomize-controller': { path: 'github.com/fluxcd/kustomize-controller', folder: 'config/crd/bases' },
 };
