@@ -75,11 +75,17 @@ class Budget {
 /**
  * The regular files of a gzipped tar, in archive order. Refused as a whole: absolute or climbing paths, links, devices,
  * names given twice, too many or too large files, a gzip bomb, a truncated or damaged archive.
+ * @param wanted files that are answered; the others are checked like them, and their bytes are let go.
  * @throws UnsafeArchive
  */
-export async function readTarGz(archive: Uint8Array, limits: TarLimits = defaultTarLimits): Promise<TarFile[]> {
+export async function readTarGz(
+  archive: Uint8Array,
+  limits: TarLimits = defaultTarLimits,
+  wanted: (path: string) => boolean = () => true,
+): Promise<TarFile[]> {
   const budget = new Budget(limits, archive.byteLength);
   const files = new Map<string, TarFile>();
+  const seen = new Set<string>();
   const reader = extract();
   const gunzip = createGunzip();
   const source = Readable.from([archive]);
@@ -93,17 +99,19 @@ export async function readTarGz(archive: Uint8Array, limits: TarLimits = default
       if (type !== 'file' && type !== 'contiguous-file' && type !== 'directory')
         throw new UnsafeArchive(`archive entry is a ${type ?? 'thing of unknown type'}, not a file`, name);
       const path = safePath(name);
+      const kept = wanted(path);
       const chunks: Uint8Array[] = [];
       let size = 0;
       for await (const chunk of entry as AsyncIterable<Uint8Array>) {
         size += chunk.byteLength;
         budget.bytes(size, chunk.byteLength, name);
-        chunks.push(chunk);
+        if (kept) chunks.push(chunk);
       }
       if (type === 'directory') continue;
       if (path === '') throw new UnsafeArchive('archive entry has no name', name);
-      if (files.has(path)) throw new UnsafeArchive('archive has two entries of one name', name);
-      files.set(path, { path, bytes: Buffer.concat(chunks) });
+      if (seen.has(path)) throw new UnsafeArchive('archive has two entries of one name', name);
+      seen.add(path);
+      if (kept) files.set(path, { path, bytes: Buffer.concat(chunks) });
     }
   } catch (error) {
     if (error instanceof UnsafeArchive) throw error;

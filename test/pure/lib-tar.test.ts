@@ -30,6 +30,27 @@ const refusal = async (bytes: Uint8Array, limits = defaultTarLimits): Promise<st
   return String(error);
 };
 
+test('files that are not wanted are let go, and checked all the same', async () => {
+  const wanted = (path: string): boolean => path.startsWith('in/');
+  const plain = await archive([
+    { name: 'in/a', body: 'a' },
+    { name: 'out/b', body: 'b' },
+  ]);
+  assert.equal(
+    (await readTarGz(plain, defaultTarLimits, wanted)).map(({ path }) => path),
+    ['in/a'],
+  );
+  for (const [entries, words] of [
+    [[{ name: 'out/l', type: 'symlink', linkname: '/' }], 'symlink'],
+    [[{ name: 'out/../../x' }], 'leaves its folder'],
+    [[{ name: 'out/b' }, { name: 'out/b' }], 'two entries'],
+  ] as const) {
+    const error = await readTarGz(await archive([...entries]), defaultTarLimits, wanted).catch((e: unknown) => e);
+    assert.instance(error, UnsafeArchive);
+    assert.match(String(error), words);
+  }
+});
+
 test('files come out as they went in, whatever the order', async () => {
   const files = [
     { path: 'b/c.txt', bytes: Buffer.from('c') },
