@@ -2,7 +2,7 @@
 import { isRejection, type Rejection } from '../kube/outcome.ts';
 import { describeRef } from '../kube/types.ts';
 import type { LeaseObject } from '../kube/verbs/update.ts';
-import { type Contender, type Contention, contend, viewOf } from './decide.ts';
+import { type Contender, type Contention, contend, instantOf, viewOf } from './decide.ts';
 import { HeldLease } from './held.ts';
 import { createLease, type LeaseOptions, leaseRef, look, renewLease, takeLease } from './record.ts';
 import { checkTimings, defaultLeaseTimings, type LeaseTimings } from './timings.ts';
@@ -74,7 +74,7 @@ async function carryOut(
   object: LeaseObject | undefined,
   signal: AbortSignal,
 ): Promise<Carried> {
-  const sentAt = options.clock.monotonic();
+  const sentAt = instantOf(options.clock);
   const outcome = await write(options, timings, action, object, signal);
   if (outcome.type === 'created' || outcome.type === 'updated') {
     const lease = outcome.object as LeaseObject;

@@ -2,9 +2,18 @@
  * The decisions about a Lease, without clock or network. Times are milliseconds of the caller's own monotonic clock; what
  * another process wrote into a Lease as a time is never looked at.
  */
+import type { Clock } from '../../constructs/lib/clock.ts';
 import { isObject } from '../../constructs/lib/json.ts';
 import type { KubeObject } from '../kube/types.ts';
 import type { LeaseTimings } from './timings.ts';
+
+/** One moment on both clocks of a process. */
+export interface Instant {
+  readonly monotonic: number;
+  readonly wall: number;
+}
+
+export const instantOf = (clock: Clock): Instant => ({ monotonic: clock.monotonic(), wall: clock.now() });
 
 /** What a Lease says. An empty holder means that it is free. */
 export interface LeaseView {
@@ -95,7 +104,7 @@ export function isOurs(token: LeaseToken, lease: LeaseView | undefined): lease i
   );
 }
 
-/** Until when a holder may write: measured from when its last acknowledged renewal was sent. */
+/** Until when a holder may write: measured from when its last acknowledged renewal was sent, on either clock. */
 export function deadlineOf(sentAt: number, timings: LeaseTimings): number {
   return sentAt + timings.durationMs - timings.marginMs;
 }

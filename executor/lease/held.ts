@@ -3,7 +3,7 @@
 import { isRejection } from '../kube/outcome.ts';
 import { describeRef } from '../kube/types.ts';
 import type { LeaseObject } from '../kube/verbs/update.ts';
-import { deadlineOf, isOurs, type LeaseToken } from './decide.ts';
+import { deadlineOf, type Instant, instantOf, isOurs, type LeaseToken } from './decide.ts';
 import { discardRejection } from './quiet.ts';
 import { freeLease, type LeaseOptions, leaseRef, look, renewLease } from './record.ts';
 import type { LeaseTimings } from './timings.ts';
@@ -50,16 +50,16 @@ export class HeldLease {
   readonly #renewing: Promise<void>;
   #object: LeaseObject;
   /** When the last renewal that the server acknowledged was sent. */
-  #ackedAt: number;
+  #acked: Instant;
   #renewals = 0;
   #loss: LeaseLost | undefined;
 
-  constructor(options: LeaseOptions, timings: LeaseTimings, token: LeaseToken, object: LeaseObject, sentAt: number) {
+  constructor(options: LeaseOptions, timings: LeaseTimings, token: LeaseToken, object: LeaseObject, sentAt: Instant) {
     this.token = token;
     this.#options = options;
     this.#timings = timings;
     this.#object = object;
-    this.#ackedAt = sentAt;
+    this.#acked = sentAt;
     this.#renewing = this.#renew();
     discardRejection(this.#watchDeadline());
   }
@@ -71,7 +71,7 @@ export class HeldLease {
 
   state(): LeaseState {
     this.#noticeDeadline();
-    const remainingMs = this.#loss === undefined ? this.#deadline() - this.#options.clock.monotonic() : 0;
+    const remainingMs = this.#loss === undefined ? this.#remaining(instantOf(this.#options.clock)) : 0;
     return { held: this.#loss === undefined, remainingMs, renewals: this.#renewals, lost: this.#loss };
   }
 
@@ -107,12 +107,17 @@ export class HeldLease {
     return describeRef(leaseRef(this.#options));
   }
 
-  #deadline(): number {
-    return deadlineOf(this.#ackedAt, this.#timings);
+  /**
+   * Milliseconds until this Lease is over, by the clock that says so first. The monotonic clock stands still while a
+   * machine sleeps or is moved; the wall clock is set by others, and may be behind the truth but not before a write.
+   */
+  #remaining(at: Instant): number {
+    const monotonic = deadlineOf(this.#acked.monotonic, this.#timings) - at.monotonic;
+    return Math.min(monotonic, deadlineOf(this.#acked.wall, this.#timings) - at.wall);
   }
 
   #noticeDeadline(): void {
-    if (this.#options.clock.monotonic() >= this.#deadline())
+    if (this.#remaining(instantOf(this.#options.clock)) <= 0)
       this.#lose('expired', 'no renewal was acknowledged in time');
   }
 
@@ -126,7 +131,7 @@ export class HeldLease {
   async #watchDeadline(): Promise<void> {
     const { clock } = this.#options;
     while (this.#loss === undefined) {
-      await clock.sleep(Math.max(1, this.#deadline() - clock.monotonic()), this.#stop.signal);
+      await clock.sleep(Math.max(1, this.#remaining(instantOf(clock))), this.#stop.signal);
       this.#noticeDeadline();
     }
   }
@@ -134,7 +139,7 @@ export class HeldLease {
   async #renew(): Promise<void> {
     const { clock } = this.#options;
     const stop = this.#stop.signal;
-    let pauseMs = this.#ackedAt + this.#timings.renewEveryMs - clock.monotonic();
+    let pauseMs = this.#acked.monotonic + this.#timings.renewEveryMs - clock.monotonic();
     while (!stop.aborted) {
       try {
         await clock.sleep(Math.max(0, pauseMs), stop);
@@ -149,8 +154,11 @@ export class HeldLease {
   /** One renewal; answers after how many milliseconds the next is due. */
   async #renewOnce(): Promise<number> {
     const { clock } = this.#options;
-    const sentAt = clock.monotonic();
-    const left = this.#deadline() - sentAt;
+    // A clock that jumped while nobody looked: a Lease that is over is not renewed.
+    this.#noticeDeadline();
+    const sentAt = instantOf(clock);
+    const left = this.#remaining(sentAt);
+    if (this.#loss !== undefined) return this.#timings.retryMs;
     const outcome = await renewLease(
       this.#options,
       this.#timings,
@@ -163,9 +171,9 @@ export class HeldLease {
       this.#object = outcome.object as LeaseObject;
       // After the deadline the Lease was lost, whatever the server says of a late renewal.
       this.#noticeDeadline();
-      if (this.#loss === undefined) this.#ackedAt = sentAt;
+      if (this.#loss === undefined) this.#acked = sentAt;
       this.#renewals += 1;
-      return sentAt + this.#timings.renewEveryMs - clock.monotonic();
+      return sentAt.monotonic + this.#timings.renewEveryMs - clock.monotonic();
     }
     if (outcome.type === 'stale') return this.#reread();
     if (outcome.type === 'absent') this.#lose('deleted', 'the Lease was deleted');

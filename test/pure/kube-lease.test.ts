@@ -129,6 +129,57 @@ test('a renewal that is acknowledged after the deadline does not bring a Lease b
   assert.is(lossOf(lease), 'expired');
 });
 
+test('a wall clock that leaps past the deadline ends it, also when the monotonic clock stood still', async () => {
+  const { clock, server } = bed();
+  const lease = await acquired(server, 'one');
+  const writes = server.writes;
+  // The machine slept: nothing was renewed meanwhile, and another may hold it by now.
+  clock.jump(24_999);
+  assert.is(lossOf(lease), 'held');
+  assert.is(lease.state().remainingMs, 1);
+  clock.jump(1);
+  assert.is(lossOf(lease), 'expired');
+  assert.is(lease.signal.aborted, true);
+  await clock.advance(60_000);
+  assert.is(server.writes, writes, 'a Lease that is over is not renewed');
+  await timed(clock, lease.release());
+});
+
+test('a leap that nobody looked at is noticed at the next renewal, which is not sent', async () => {
+  const { clock, server } = bed();
+  const lease = await acquired(server, 'one');
+  const writes = server.writes;
+  clock.jump(3_600_000);
+  await clock.advance(10_000);
+  assert.is(lease.signal.aborted, true);
+  assert.is(server.writes, writes);
+  await timed(clock, lease.release());
+});
+
+test('a leap within the time since the last renewal shortens only that, the next renewal counts in full', async () => {
+  const { clock, server } = bed();
+  const lease = await acquired(server, 'one');
+  clock.jump(14_000);
+  await clock.advance(10_000);
+  assert.is(lossOf(lease), 'held');
+  assert.is(lease.state().remainingMs, 25_000);
+  await timed(clock, lease.release());
+});
+
+test('a wall clock set back does not prolong it: the monotonic deadline stands', async () => {
+  const { clock, server } = bed();
+  const lease = await acquired(server, 'one');
+  server.down = true;
+  clock.jump(-3_600_000);
+  await clock.advance(24_999);
+  assert.is(lossOf(lease), 'held');
+  assert.is(lease.state().remainingMs, 1);
+  await clock.advance(1);
+  assert.is(lossOf(lease), 'expired');
+  server.down = false;
+  await timed(clock, lease.release());
+});
+
 test('taken, deleted and refused end it at once', async () => {
   for (const [change, expected] of [
     [(server: LeaseServer) => server.serve('PUT', 'lease', JSON.stringify(stolen(server))), 'taken'],

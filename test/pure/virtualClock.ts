@@ -9,11 +9,17 @@ interface Sleeper {
 /** A clock that stands still until it is told to move; sleepers wake in the order of their time. */
 export class VirtualClock implements Clock {
   #ms = 0;
+  #jumped = 0;
   #order = 0;
   #sleepers: Sleeper[] = [];
 
   now(): number {
-    return 1_700_000_000_000 + this.#ms;
+    return 1_700_000_000_000 + this.#ms + this.#jumped;
+  }
+
+  /** Sets the wall clock forwards or backwards; the monotonic one does not notice. */
+  jump(ms: number): void {
+    this.#jumped += ms;
   }
 
   monotonic(): number {
