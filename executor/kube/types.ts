@@ -39,6 +39,17 @@ export interface ObjectMeta extends JsonObject {
   managedFields?: ManagedFieldsEntry[];
 }
 
+/** Fields of metadata that belong to the server. Sent with an apply they are refused, or mean a precondition. */
+export const serverFields = [
+  'managedFields',
+  'resourceVersion',
+  'creationTimestamp',
+  'deletionTimestamp',
+  'generation',
+  'selfLink',
+  'uid',
+] as const;
+
 /** An object as the API server speaks it: plain JSON, nothing converted, nothing dropped. */
 export interface KubeObject extends JsonObject {
   apiVersion: string;

@@ -3,7 +3,7 @@ import type { Answer, CallOptions } from '../call.ts';
 import { applyConflict, goneByUid, parseStatus } from '../classify.ts';
 import { objectPath } from '../discovery.ts';
 import type { ApplyOutcome, Subject, Written } from '../outcome.ts';
-import { type KubeObject, refOf, resourceVersionOf } from '../types.ts';
+import { type KubeObject, refOf, resourceVersionOf, serverFields } from '../types.ts';
 import { ask, isResource, locate, refusal, subjectOf, type VerbContext, written } from './context.ts';
 
 export interface ApplyOptions extends CallOptions {
@@ -17,17 +17,6 @@ export interface ApplyOptions extends CallOptions {
   /** The live object as last seen: lets the outcome tell `unchanged` from `configured`. */
   readonly live?: KubeObject;
 }
-
-/** Fields of metadata that belong to the server. Sent with an apply they are refused, or mean a precondition. */
-const serverFields = [
-  'managedFields',
-  'resourceVersion',
-  'creationTimestamp',
-  'deletionTimestamp',
-  'generation',
-  'selfLink',
-  'uid',
-] as const;
 
 /** The body of an apply: the intent, without what the server fills in, with UID and version when these are preconditions. */
 function applyBody(object: KubeObject, uid: string | undefined, resourceVersion?: string): string {

@@ -1,0 +1,180 @@
+/**
+ * The live object against the fields that the intent names, and against nothing else. Pure. What the API server fills in,
+ * normalises or converts is not known here: a difference is a doubt until an answer of the server itself has settled it.
+ */
+import { digestOf } from '../../../constructs/lib/digest.ts';
+import { deepEqual, isObject, type JsonObject, type JsonValue, toPointer } from '../../../constructs/lib/json.ts';
+import { type KubeObject, serverFields } from '../../kube/types.ts';
+
+/** A field whose live value is not the one that the intent names. */
+export interface Difference {
+  /** Its path in the steps of managedFields: `f:spec`, `k:{"name":"main"}`, `v:"x"`. */
+  readonly path: readonly string[];
+  /** Its place in the intent, as a JSON pointer. */
+  readonly pointer: string;
+}
+
+/** `hash` stands for the live values of all fields that the intent names. */
+export type Comparison =
+  | { readonly same: true }
+  | { readonly same: false; readonly hash: string; readonly differences: readonly Difference[] };
+
+/** What managedFields say of a place: the subtrees of all entries that mention it. They tell which lists have keys. */
+type Nodes = readonly JsonObject[];
+
+interface Place {
+  readonly path: readonly string[];
+  readonly tokens: readonly (string | number)[];
+  readonly nodes: Nodes;
+}
+
+const identity: ReadonlySet<string> = new Set(['name', 'namespace', ...serverFields]);
+
+/** Compares every field of the intent but its identity. Neither object is changed. */
+export function compare(intent: KubeObject, live: KubeObject): Comparison {
+  const differences: Difference[] = [];
+  const nodes = (live.metadata.managedFields ?? []).flatMap(({ fieldsV1 }) => (isObject(fieldsV1) ? [fieldsV1] : []));
+  const { apiVersion: _a, kind: _k, metadata, status: _s, ...rest } = intent;
+  const root: Place = { path: [], tokens: [], nodes };
+  const named = Object.fromEntries(Object.entries(metadata).filter(([key]) => !identity.has(key)));
+  const seen = {
+    ...members(rest, live, root, differences),
+    metadata: members(named, live.metadata, under(root, 'metadata'), differences),
+  };
+  return differences.length === 0 ? { same: true } : { same: false, hash: digestOf(seen), differences };
+}
+
+const under = ({ path, tokens, nodes }: Place, name: string): Place => ({
+  path: [...path, `f:${name}`],
+  tokens: [...tokens, name],
+  nodes: below(nodes, `f:${name}`),
+});
+
+function below(nodes: Nodes, step: string): Nodes {
+  return nodes.flatMap((node) => {
+    const next = Object.hasOwn(node, step) ? node[step] : undefined;
+    return isObject(next) ? [next] : [];
+  });
+}
+
+/** Live values of the members that the intent names. */
+function members(intent: JsonObject, live: JsonObject, place: Place, found: Difference[]): JsonObject {
+  const seen: [string, JsonValue][] = [];
+  for (const [name, wanted] of Object.entries(intent)) {
+    if (wanted === null || wanted === undefined) continue;
+    const value = field(wanted, Object.hasOwn(live, name) ? live[name] : undefined, under(place, name), found);
+    if (value !== undefined) seen.push([name, value]);
+  }
+  return Object.fromEntries(seen);
+}
+
+/** The live value of one field, reduced to what the intent names of it. */
+function field(
+  intent: JsonValue,
+  live: JsonValue | undefined,
+  place: Place,
+  found: Difference[],
+): JsonValue | undefined {
+  if (isObject(intent) && isObject(live) && !isWhole(place.nodes)) return members(intent, live, place, found);
+  if (Array.isArray(intent) && Array.isArray(live)) {
+    const keys = keysOf(place.nodes);
+    if (keys !== undefined) return keyed(intent, live, keys, place, found);
+    if (place.nodes.some((node) => Object.keys(node).some((step) => step.startsWith('v:'))))
+      return values(intent, live, place, found);
+  }
+  if (!deepEqual(intent, live ?? undefined)) found.push({ path: place.path, pointer: toPointer(place.tokens) });
+  return live ?? undefined;
+}
+
+/** A map or list that its owners hold as one value. Where nobody is known to hold it, a map is taken apart. */
+const isWhole = (nodes: Nodes): boolean =>
+  nodes.length > 0 && nodes.every((node) => Object.keys(node).every((step) => step === '.'));
+
+/** Names of the keys of a list of maps, when some manager holds an element of it by key. */
+function keysOf(nodes: Nodes): string[] | undefined {
+  for (const node of nodes)
+    for (const step of Object.keys(node)) {
+      const keys = step.startsWith('k:') ? parsed(step.slice(2)) : undefined;
+      if (isObject(keys)) return Object.keys(keys);
+    }
+  return undefined;
+}
+
+function parsed(text: string): JsonValue | undefined {
+  try {
+    return JSON.parse(text) as JsonValue;
+  } catch {
+    return undefined;
+  }
+}
+
+const keyValues = (element: JsonObject, keys: readonly string[]): JsonObject =>
+  Object.fromEntries(keys.flatMap((key) => (element[key] === undefined ? [] : [[key, element[key]]])));
+
+/** Elements found by their keys; those that the intent does not name are another's. A key that it leaves to its default fits any. */
+function keyed(
+  intent: readonly JsonValue[],
+  live: readonly JsonValue[],
+  keys: readonly string[],
+  place: Place,
+  found: Difference[],
+): JsonValue {
+  const free = new Set(live.filter(isObject));
+  return intent.map((wanted, index): JsonValue => {
+    const asked = isObject(wanted) ? keyValues(wanted, keys) : {};
+    const match = [...free].find((element) =>
+      Object.entries(asked).every(([key, value]) => deepEqual(value, element[key])),
+    );
+    const step = stepOf(match === undefined ? asked : keyValues(match, keys), place.nodes);
+    const here = {
+      path: [...place.path, step],
+      tokens: [...place.tokens, index],
+      nodes: below(place.nodes, step),
+    };
+    if (match === undefined || !isObject(wanted) || Object.keys(asked).length === 0) {
+      found.push({ path: here.path, pointer: toPointer(here.tokens) });
+      return null;
+    }
+    free.delete(match);
+    return members(wanted, match, here, found);
+  });
+}
+
+/** The step of an element as managedFields write it. */
+function stepOf(keys: JsonObject, nodes: Nodes): string {
+  const steps = nodes.flatMap((node) => Object.keys(node)).filter((step) => step.startsWith('k:'));
+  return steps.find((step) => deepEqual(parsed(step.slice(2)), keys)) ?? `k:${JSON.stringify(keys)}`;
+}
+
+function values(
+  intent: readonly JsonValue[],
+  live: readonly JsonValue[],
+  place: Place,
+  found: Difference[],
+): JsonValue {
+  return intent.filter((wanted, index) => {
+    const there = live.some((value) => deepEqual(value, wanted));
+    if (!there)
+      found.push({
+        path: [...place.path, `v:${JSON.stringify(wanted)}`],
+        pointer: toPointer([...place.tokens, index]),
+      });
+    return there;
+  });
+}
+
+/** How people, and the server's conflicts, write the path of a field: `.spec.containers[name="main"].image`. */
+export function fieldText(path: readonly string[]): string {
+  return path
+    .map((step) => {
+      const rest = step.slice(2);
+      if (step.startsWith('f:')) return `.${rest}`;
+      if (step.startsWith('v:')) return `[=${rest}]`;
+      const keys = parsed(rest);
+      if (!isObject(keys)) return `[${rest}]`;
+      return `[${Object.entries(keys)
+        .map(([key, value]) => `${key}=${JSON.stringify(value)}`)
+        .join(',')}]`;
+    })
+    .join('');
+}
