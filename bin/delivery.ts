@@ -1,6 +1,6 @@
 import type { Cluster } from '../constructs/api/cluster.ts';
 import { courierManager } from '../constructs/api/constants.ts';
-import { type Tree, type Unit, unitFolder, units } from '../constructs/api/tree.ts';
+import { emptyUnitFile, type Tree, type Unit, unitFolder, units } from '../constructs/api/tree.ts';
 import { isObject } from '../constructs/lib/json.ts';
 import { objectId } from '../constructs/lib/names.ts';
 import { ProblemError } from '../constructs/lib/problems.ts';
@@ -14,7 +14,7 @@ import type { Invocation } from './invocation.ts';
 export function objectsBelow(tree: Tree, folder: string): KubeObject[] {
   const objects: KubeObject[] = [];
   for (const [path, bytes] of tree) {
-    if (!path.startsWith(`${folder}/`) || !path.endsWith('.yaml')) continue;
+    if (!path.startsWith(`${folder}/`) || !path.endsWith('.yaml') || path.endsWith(`/${emptyUnitFile}`)) continue;
     const { documents, problems } = parseYaml(Buffer.from(bytes).toString(), path);
     if (problems.length > 0) throw new ProblemError(problems);
     for (const { value } of documents) if (isObject(value)) objects.push(value as KubeObject);

@@ -10,6 +10,7 @@ import { type BuiltPayload, buildPayload, type PayloadContext } from './payload/
 import { payloadChunks, payloadFiles } from './payload/files.ts';
 import { type Signer, signPayload } from './payload/sign.ts';
 import { collectReleases, pinRelease } from './releases.ts';
+import { courierFiles } from './sync/courier.ts';
 import { departedKinds } from './sync/departed.ts';
 import { releasesUnit } from './sync/releases.ts';
 import { specsUnit } from './sync/specs.ts';
@@ -70,23 +71,8 @@ export async function renderCluster(input: RenderInput): Promise<RenderOutcome> 
   if (failed.length > 0 || image.image === undefined) return { ok: false, problems: failed };
   const complete = built.flatMap(({ release, payload }) => (payload === undefined ? [] : [{ release, payload }]));
   const rendered = await toTree(input, loaded, complete, image.image);
-  const warnings = [...loaded.warnings, ...collected.warnings, ...courierWarnings(loaded)];
+  const warnings = [...loaded.warnings, ...collected.warnings];
   return { ok: true, rendered: { ...rendered, warnings } };
-}
-
-/** Units can be applied by any courier; the courier's own objects are not rendered by this version. */
-function courierWarnings(loaded: LoadedCluster): Problem[] {
-  const { courier } = loaded.cluster.spec.delivery;
-  if (courier === 'none') return [];
-  return [
-    {
-      reason: 'CourierNotRendered',
-      message: `no objects of ${courier} are rendered by this version`,
-      file: `${loaded.folder}/cluster.yaml`,
-      path: 'spec.delivery.courier',
-      remedy: 'point the courier at the folders below sync/ yourself, without pruning or with the annotations kept',
-    },
-  ];
 }
 
 function payloadContext(input: RenderInput, loaded: LoadedCluster): PayloadContext {
@@ -121,11 +107,12 @@ async function toTree(
   const requires = built.flatMap(({ release }) => release.requires);
   const current = built.flatMap(({ payload }) => payload.content.phases.flatMap((p) => p.objects.map(groupKindOf)));
   const departed = departedKinds(input.forgetKinds === true ? undefined : input.previous, new Set(current));
-  const sync = [
-    unitFiles('10-system', systemUnit({ loaded, objects, requires, departedKinds: departed }, image)),
-    unitFiles('20-releases', releasesUnit(loaded, delivered)),
-    unitFiles('30-specs', specsUnit(loaded)),
-  ];
-  for (const unit of sync) for (const [path, bytes] of unit) files.set(path, bytes);
+  const sync = {
+    '10-system': unitFiles('10-system', systemUnit({ loaded, objects, requires, departedKinds: departed }, image)),
+    '20-releases': unitFiles('20-releases', releasesUnit(loaded, delivered)),
+    '30-specs': unitFiles('30-specs', specsUnit(loaded)),
+  };
+  for (const part of [...Object.values(sync), courierFiles(loaded.cluster, sync, delivered)])
+    for (const [path, bytes] of part) files.set(path, bytes);
   return { loaded, releases, tree: makeTree(loaded.cluster.metadata.name, delivered, files, departed) };
 }

@@ -22,6 +22,31 @@ const couriers = ['flux', 'argo', 'none'] as const;
 
 const secretRef = () => nameRef();
 
+const prefix = () =>
+  z
+    .string()
+    .min(1)
+    .max(40)
+    .regex(/^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/)
+    .default('keelson')
+    .meta({
+      description: 'Start of the names of the objects; one for each cluster where several share the namespace.',
+    });
+
+const fluxSettings = z.strictObject({
+  namespace: dnsLabel().default('flux-system').meta({ description: 'Namespace of the objects of Flux.' }),
+  prefix: prefix(),
+  interval: duration().default('1m').meta({ description: 'How often Flux looks at the repository.' }),
+  timeout: duration().default('5m').meta({ description: 'How long Flux tries.' }),
+  secretRef: secretRef().optional().meta({ description: 'Secret with the credentials of the repository.' }),
+});
+
+const argoSettings = z.strictObject({
+  namespace: dnsLabel().default('argocd').meta({ description: 'Namespace of the Applications.' }),
+  prefix: prefix(),
+  project: dnsName().default('default').meta({ description: 'Project of the Applications.' }),
+});
+
 const delivery = z
   .strictObject({
     repository: z
@@ -57,22 +82,8 @@ const delivery = z
       .enum(couriers)
       .default('none')
       .meta({ description: 'Who applies the rendered tree; none leaves it to keelson deliver.' }),
-    flux: z
-      .strictObject({
-        namespace: dnsLabel().default('flux-system').meta({ description: 'Namespace of the objects of Flux.' }),
-        interval: duration().default('1m').meta({ description: 'How often Flux looks at the repository.' }),
-        timeout: duration().default('5m').meta({ description: 'How long Flux tries.' }),
-        secretRef: secretRef().optional().meta({ description: 'Secret with the credentials of the repository.' }),
-      })
-      .optional()
-      .meta({ description: 'Settings for courier flux.' }),
-    argo: z
-      .strictObject({
-        namespace: dnsLabel().default('argocd').meta({ description: 'Namespace of the Applications.' }),
-        project: dnsName().default('default').meta({ description: 'Project of the Applications.' }),
-      })
-      .optional()
-      .meta({ description: 'Settings for courier argo.' }),
+    flux: fluxSettings.optional().meta({ description: 'Settings for courier flux.' }),
+    argo: argoSettings.optional().meta({ description: 'Settings for courier argo.' }),
   })
   .meta({
     description: 'Where the rendered tree goes, and who applies it.',
@@ -224,6 +235,13 @@ export const cluster = z.strictObject({
 });
 export type Cluster = z.output<typeof cluster>;
 export type ClusterInput = z.input<typeof cluster>;
+
+export type Delivery = ClusterSpec['delivery'];
+
+/** Settings of Flux, with their defaults where the file names none. */
+export const fluxOf = (d: Delivery): z.output<typeof fluxSettings> => d.flux ?? fluxSettings.parse({});
+/** Settings of Argo CD, with their defaults where the file names none. */
+export const argoOf = (d: Delivery): z.output<typeof argoSettings> => d.argo ?? argoSettings.parse({});
 
 /** Folder of the cluster in the rendered repository. */
 export const deliveryPath = (c: Cluster): string => c.spec.delivery.path ?? c.metadata.name;

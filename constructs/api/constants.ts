@@ -39,6 +39,8 @@ export const labels = {
   holds: 'keelson.dev/holds',
   /** On a namespace: gates may be bypassed by a test executor. */
   testCluster: 'keelson.dev/test-cluster',
+  /** On objects of a courier: the cluster whose tree it carries. */
+  cluster: 'keelson.dev/cluster',
 } as const;
 export const managedByValue = 'keelson';
 

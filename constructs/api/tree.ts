@@ -17,6 +17,13 @@ export type Unit = (typeof units)[number];
 /** The folder of a unit in the tree. */
 export const unitFolder = (unit: Unit): string => `sync/${unit}`;
 
+/** Stands in a unit without objects, for couriers that refuse an empty folder; no object of a cluster. */
+export const emptyUnitFile = 'kustomization.yaml';
+
+/** Objects that point a courier at the units. `health` holds what Flux keeps up to date by itself, `merge` what joins an object of others. */
+export const courierFolders = { own: 'courier', health: 'courier/health', merge: 'courier/merge' } as const;
+export type CourierFolder = (typeof courierFolders)[keyof typeof courierFolders];
+
 /** `index.json` of a release in the tree. */
 export const indexPath = (release: string): string => `payload/${release}/index.json`;
 

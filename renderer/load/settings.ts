@@ -4,6 +4,7 @@ import type { Inventory } from '../../constructs/api/inventory.ts';
 import type { Lock } from '../../constructs/api/lock.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
 import { addressProblems } from './addresses.ts';
+import { courierProblems } from './courier.ts';
 import { problemAt, type SourceDocument } from './source.ts';
 import { validateDocument } from './validate.ts';
 
@@ -47,7 +48,7 @@ export function readSettings(folder: string, documents: SettingsDocuments, probl
   };
   if (read.cluster === undefined) return undefined;
   const settings: Settings = { cluster: read.cluster, inventory: read.inventory, lock: read.lock };
-  problems.push(...contradictions(settings, documents));
+  problems.push(...contradictions(settings, documents), ...courierProblems(settings.cluster, documents.cluster));
   if (settings.inventory !== undefined && documents.inventory !== undefined)
     problems.push(...addressProblems(settings.inventory, documents.inventory));
   return settings;

@@ -5,11 +5,14 @@ import type { JsonObject } from '../../constructs/lib/json.ts';
 import { identityOf, manifestFileName } from '../../constructs/lib/names.ts';
 import { dumpYaml } from '../../constructs/lib/yaml.ts';
 
+export const unitFiles = (unit: Unit, objects: readonly JsonObject[]): Map<string, Uint8Array> =>
+  objectFiles(unitFolder(unit), objects);
+
 /** One file per object. @throws TypeError when two objects would share a file. */
-export function unitFiles(unit: Unit, objects: readonly JsonObject[]): Map<string, Uint8Array> {
+export function objectFiles(folder: string, objects: readonly JsonObject[]): Map<string, Uint8Array> {
   const files = new Map<string, Uint8Array>();
   for (const object of objects) {
-    const path = `${unitFolder(unit)}/${manifestFileName(identityOf(object))}`;
+    const path = `${folder}/${manifestFileName(identityOf(object))}`;
     if (files.has(path)) throw new TypeError(`two objects of kind ${groupKindOf(identityOf(object))} share ${path}`);
     files.set(path, Buffer.from(dumpYaml(object)));
   }

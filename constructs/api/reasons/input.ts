@@ -79,13 +79,14 @@ export const inputReasons: readonly Reason[] = [
     ['CentralMissing', 'the chart renders no OVN central for mode {mode}', 'Use a chart that knows the mode.'],
     ['CentralAddresses', '{message}', 'Report it: the rendered addresses differ from the inventory.'],
     ['CommandInvalid', '{message}', 'Correct the command line; --help lists the options.'],
+    [
+      'CourierRepository',
+      'the courier can not read repository {repository}: {message}',
+      'Write a URL that the courier can reach from the cluster.',
+    ],
+    ['CourierSettings', '{message}', 'Correct spec.delivery in cluster.yaml.'],
   ]),
   ...reasonsOf('Input', 'warning', 'wait', [
-    [
-      'CourierNotRendered',
-      'no objects of {courier} are rendered',
-      'Point the courier at the folders below sync/ yourself.',
-    ],
     ['AnnotationsLarge', 'the annotations leave no room for client-side apply', 'Consider a ConfigMap.'],
   ]),
   ...reasonsOf('Input', 'error', 'terminal', [
