@@ -6,10 +6,12 @@ import { ProblemError } from '../constructs/lib/problems.ts';
 import { defaultEngineOptions, type EngineOptions } from './apply/engine.ts';
 import type { AttemptInfo } from './kube/call.ts';
 import { createClient, type KubeClient } from './kube/client.ts';
+import { Contact } from './kube/contact.ts';
 import type { CredentialSource } from './kube/credentials.ts';
 import { EventRecorder } from './kube/events.ts';
 import type { ReflectorTimings } from './kube/reflector.ts';
 import { createTransport, type OwnedTransport, type Transport } from './kube/transport.ts';
+import { guardedTransport } from './lease/guarded.ts';
 import type { HeldLease } from './lease/held.ts';
 import { lead } from './lease/leadership.ts';
 import { defaultLeaseTimings, type LeaseTimings, leaseTimings } from './lease/timings.ts';
@@ -101,16 +103,22 @@ export async function runExecutor(given: ExecutorOptions, signal: AbortSignal): 
   const metrics = executorMetrics(registry);
   const networkMetrics = installationMetrics(registry);
   const silence = tellSilence(clock, log);
+  const { silenceMs } = { ...defaultControllerTimings, ...options.timings };
+  const contact = new Contact({ clock, silenceMs });
   const transport: OwnedTransport = createTransport({ credentials: options.credentials });
-  const client = createClient({
-    transport: options.wrapTransport?.(transport.send) ?? transport.send,
-    clock,
-    random,
-    onAttempt: (attempt) => {
-      metrics.attempted(attempt);
-      silence(attempt);
-    },
-  });
+  const send = options.wrapTransport?.(transport.send) ?? transport.send;
+  const clientOver = (through: Transport): KubeClient =>
+    createClient({
+      transport: through,
+      clock,
+      random,
+      onAttempt: (attempt) => {
+        metrics.attempted(attempt);
+        silence(attempt);
+        contact.attempted(attempt);
+      },
+    });
+  const client = clientOver(send);
   const server = options.metricsPort === undefined ? undefined : await serveMetrics(registry, options.metricsPort);
   if (server !== undefined) options.onListening?.(server.port);
   try {
@@ -134,7 +142,19 @@ export async function runExecutor(given: ExecutorOptions, signal: AbortSignal): 
         },
         work: (lease) =>
           seat.during(() =>
-            term({ ...options, namespace, log }, { client, metrics, networkMetrics, bypassGates }, lease, signal),
+            term(
+              { ...options, namespace, log },
+              // A client of its own: nothing that an earlier term has discovered is taken for true.
+              {
+                client: clientOver(guardedTransport(send, () => void lease.check())),
+                contact,
+                metrics,
+                networkMetrics,
+                bypassGates,
+              },
+              lease,
+              signal,
+            ),
           ),
       },
       seat.signal,
@@ -142,6 +162,7 @@ export async function runExecutor(given: ExecutorOptions, signal: AbortSignal): 
   } catch (error) {
     if (!signal.aborted) throw error;
   } finally {
+    contact.close();
     await server?.close();
     await transport.close();
   }
@@ -196,6 +217,7 @@ class Seat {
 
 interface Parts {
   readonly client: KubeClient;
+  readonly contact: Contact;
   readonly metrics: ReturnType<typeof executorMetrics>;
   readonly networkMetrics: ReturnType<typeof installationMetrics>;
   readonly bypassGates: ReadonlySet<string>;
@@ -206,7 +228,7 @@ type Settled = ExecutorOptions & { readonly namespace: string; readonly log: Non
 /** One term as leader. */
 async function term(options: Settled, parts: Parts, lease: HeldLease, signal: AbortSignal): Promise<void> {
   const { clock, random, namespace, log, uniqueId, identity } = options;
-  const { client } = parts;
+  const { client, contact } = parts;
   const over = AbortSignal.any([signal, lease.signal]);
   const events = new EventRecorder({
     client,
@@ -226,6 +248,7 @@ async function term(options: Settled, parts: Parts, lease: HeldLease, signal: Ab
     identity,
     planOnly,
     metrics: parts.networkMetrics,
+    contact,
     tell: (event) => events.record(event),
     log: (level, message) => log(level, message),
     operationId: uniqueId,
@@ -261,6 +284,7 @@ async function term(options: Settled, parts: Parts, lease: HeldLease, signal: Ab
         worker,
         engine: { ...defaultEngineOptions, ...options.engine, bypassGates: parts.bypassGates },
         timings: { ...defaultControllerTimings, ...options.timings },
+        contact,
         ...(options.reflector === undefined ? {} : { reflector: options.reflector }),
         check: () => lease.check(),
         onEvent: (event) => events.record(event),

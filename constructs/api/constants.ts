@@ -73,6 +73,8 @@ export const annotations = {
   archive: 'keelson.dev/archive-sha256',
   /** Number of shards the ledger was divided into when this one was written. */
   shards: 'keelson.dev/ledger-shards',
+  /** Format in which a ledger was written; one without it is older than formats are. */
+  ledgerFormat: 'keelson.dev/ledger-format',
 } as const;
 
 /** Foreign annotations that carry meaning for us. */
@@ -147,6 +149,9 @@ export const limits = {
 } as const;
 
 export const payloadFormatVersion = 1;
+
+/** Format of ledgers that this executor writes. It reads that one, and the one before: entries without a mark. */
+export const ledgerFormatVersion = 1;
 
 /** Label selector of the nodes that carry OVN central when a spec names none. */
 export const defaultCentralSelector: Readonly<Record<string, string>> = { 'node-role.kubernetes.io/control-plane': '' };

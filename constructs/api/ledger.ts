@@ -3,7 +3,7 @@ import { type Digest, digestOf, sha256Hex } from '../lib/digest.ts';
 import { canonicalJson, type JsonValue } from '../lib/json.ts';
 import type { Problem } from '../lib/problems.ts';
 import { type ReleaseConfigMap, releaseMetadata } from './configmap.ts';
-import { annotations, configMapNames, limits } from './constants.ts';
+import { annotations, configMapNames, ledgerFormatVersion, limits } from './constants.ts';
 import { digest, dnsLabel, objectUID, requiredText } from './fields.ts';
 import { readShape, type Shaped } from './shape.ts';
 
@@ -51,6 +51,11 @@ export const ledgerKey = 'entries.json';
 /** Shard of an id among `shards`, a power of two. Doubling moves an id from n to n or to n + shards, nowhere else. */
 const shardOf = (id: string, shards: number): number => Number.parseInt(sha256Hex(id).slice(0, 8), 16) % shards;
 
+const marks = (shards: number): Record<string, string> => ({
+  [annotations.shards]: String(shards),
+  [annotations.ledgerFormat]: String(ledgerFormatVersion),
+});
+
 const shardTexts = (ledger: Ledger, shards: number): string[] => {
   const parts: LedgerEntry[][] = Array.from({ length: shards }, () => []);
   for (const entry of sortedEntries(ledger)) parts[shardOf(entry.id, shards)]?.push(entry);
@@ -80,7 +85,7 @@ export function encodeLedger(
     kind: 'ConfigMap',
     metadata: {
       ...releaseMetadata('ledger', target, configMapNames.ledger(target.release, n)),
-      annotations: { [annotations.shards]: String(shards) },
+      annotations: marks(shards),
     },
     data: { [ledgerKey]: part },
   }));
@@ -95,7 +100,7 @@ export function ledgerWriteOrder(configMaps: readonly LedgerConfigMap[], existin
   const zero = configMaps[0];
   if (existing > 0 || configMaps.length < 2 || zero === undefined) return order;
   // An empty first shard makes every state of the first write readable.
-  const metadata = { ...zero.metadata, annotations: { [annotations.shards]: '1' } };
+  const metadata = { ...zero.metadata, annotations: marks(1) };
   return [{ ...zero, metadata, data: { [ledgerKey]: '[]' } }, ...order];
 }
 
@@ -117,7 +122,8 @@ export interface ReadLedgerConfigMap {
  * under the larger number of shards. A damaged ledger is refused whole: acting on a part of it could lose an object.
  */
 export function decodeLedger(configMaps: readonly ReadLedgerConfigMap[]): Shaped<ReadLedger> {
-  const problems: Problem[] = [];
+  const problems = tooNew(configMaps);
+  if (problems.length > 0) return { ok: false, problems };
   const chosen = new Map<string, { entry: LedgerEntry; shards: number }>();
   const written = new Map<number, number>();
   let most = 0;
@@ -170,6 +176,23 @@ const unreadable = (object: string, message: string): Problem => ({
   object,
   remedy: 'restore the ConfigMap from a backup of etcd; the executor writes nothing until it can read the ledger',
 });
+
+/** A ledger of a format that is newer than this executor; it may say what this one would not understand. */
+function tooNew(configMaps: readonly ReadLedgerConfigMap[]): Problem[] {
+  return configMaps.flatMap(({ metadata }) => {
+    const format = Number(metadata.annotations?.[annotations.ledgerFormat] ?? 0);
+    if (format <= ledgerFormatVersion) return [];
+    return [
+      {
+        reason: 'ExecutorTooOld',
+        message: `the ledger has format ${format}; this executor reads up to ${ledgerFormatVersion}, and writes nothing`,
+        object: `ConfigMap ${metadata.name}`,
+        path: `metadata.annotations[${annotations.ledgerFormat}]`,
+        remedy: 'upgrade the executor again: deliver unit 10-system of the newer commit',
+      },
+    ];
+  });
+}
 
 function readEntries(raw: string | undefined, object: string): Shaped<LedgerEntry[]> {
   if (raw === undefined) return { ok: false, problems: [unreadable(object, `data has no ${ledgerKey}`)] };

@@ -5,6 +5,7 @@ import type { Clock, Random } from '../../constructs/lib/clock.ts';
 import { isObject } from '../../constructs/lib/json.ts';
 import { formatProblems, type Problem } from '../../constructs/lib/problems.ts';
 import type { KubeClient } from '../kube/client.ts';
+import type { Contact } from '../kube/contact.ts';
 import type { EventInput } from '../kube/events.ts';
 import { Reflector } from '../kube/reflector.ts';
 import { writeStatus } from '../kube/status.ts';
@@ -32,6 +33,7 @@ export interface NetworkReconcilerOptions {
   /** How often an installation is looked at while something is open, and while nothing is. */
   readonly openEveryMs?: number;
   readonly settledEveryMs?: number;
+  readonly contact: Contact;
   readonly metrics: InstallationMetrics;
   readonly tell: (event: EventInput) => void;
   readonly log: (level: 'info' | 'warn', message: string) => void;
@@ -57,7 +59,7 @@ export class NetworkReconciler {
 
   /** Runs until the signal aborts. */
   async run(signal: AbortSignal): Promise<void> {
-    const { client, clock, random, namespace, log } = this.#options;
+    const { client, clock, random, namespace, log, contact } = this.#options;
     const onProblem = ({ message }: { message: string }): void => log('warn', message);
     const installations = new Reflector({
       client,
@@ -82,11 +84,17 @@ export class NetworkReconciler {
           if (installation.metadata.name === name) this.#queue.add(keyOf(installation));
       },
     });
+    // What was seen before an outage is looked at again as soon as it is over, and not when its turn comes.
+    const deaf = contact.listen((event) => {
+      if (event === 'lost') return;
+      for (const installation of installations.objects.values()) this.#queue.add(keyOf(installation));
+    });
     await Promise.all([
       installations.run(signal),
       releases.run(signal),
       this.#queue.run(1, (key, work) => this.#timed(key, work), signal),
     ]);
+    deaf();
   }
 
   async #timed(key: string, signal: AbortSignal): Promise<WorkResult> {
@@ -133,7 +141,7 @@ export class NetworkReconciler {
       { apiVersion: 'keelson.dev/v1alpha1', kind: 'Release', namespace, name: release },
       { signal },
     );
-    if (live.type !== 'found' && live.type !== 'absent') return { type: 'failed' };
+    const unread = live.type === 'found' || live.type === 'absent' ? undefined : live.message;
     const workloads = await observeWorkloads(client, { release, namespace }, signal);
     let before: KubeObject = object;
     const outcome = await writeStatus(
@@ -151,6 +159,7 @@ export class NetworkReconciler {
           workloads,
           planOnly,
           now: clock.now(),
+          ...(unread === undefined ? {} : { unread }),
         });
       },
       { fieldManager: managers.status, signal },
@@ -167,6 +176,7 @@ export class NetworkReconciler {
         outcome.status,
       ))
         this.#options.tell(event);
+    if (unread !== undefined) return { type: 'failed' };
     const { openEveryMs = 5_000, settledEveryMs = 60_000 } = this.#options;
     const open = workloads.status !== 'True';
     return { type: 'again', afterMs: open ? openEveryMs : settledEveryMs };

@@ -106,7 +106,11 @@ export function readInstallation(object: KubeObject): { installation?: LiveInsta
   };
 }
 
-const rejected = (what: string, message: string): Problem => ({ reason: 'ReadFailed', message, object: what });
+const rejected = (what: string, { type, message }: { readonly type: string; readonly message: string }): Problem => ({
+  reason: type === 'unavailable' ? 'ApiUnavailable' : 'ReadFailed',
+  message,
+  object: what,
+});
 
 /** Gathers the snapshot of a payload. */
 export async function takeSnapshot(
@@ -123,7 +127,7 @@ export async function takeSnapshot(
   ]);
   const problems: Problem[] = [];
   const nodes = listed.type === 'listed' ? listed.items.map(toLiveNode) : [];
-  if (listed.type !== 'listed') problems.push(rejected('nodes', listed.message));
+  if (listed.type !== 'listed') problems.push(rejected('nodes', listed));
   if (found.type === 'found') {
     const read = readInstallation(found.object);
     problems.push(...read.problems);
@@ -137,7 +141,7 @@ export async function takeSnapshot(
           object: describeRef(ref),
           remedy: 'deliver sync/30-specs; the payload waits for it',
         }
-      : rejected(describeRef(ref), found.message),
+      : rejected(describeRef(ref), found),
   );
   return { snapshot: { installation: undefined, nodes }, problems };
 }

@@ -13,6 +13,8 @@ export interface InstallationView {
   readonly spec: InstallationSpec;
   /** The Release that carries the installation, when there is one. */
   readonly release: KubeObject | undefined;
+  /** Why the Release could not be read, when it could not: then nothing is known of it. */
+  readonly unread?: string;
   readonly workloads: DomainCondition;
   /** The executor may plan and not write. */
   readonly planOnly: boolean;
@@ -103,6 +105,12 @@ function installationOutcome(view: Omit<InstallationView, 'now'>, domain: readon
   const { release, installation } = view;
   if (view.planOnly)
     return { kind: 'planOnly', reason: 'PlanOnly', message: 'this executor writes plans and changes nothing' };
+  if (view.unread !== undefined)
+    return {
+      kind: 'waiting',
+      reason: 'ObservationFailed',
+      message: `the Release could not be read: ${view.unread}`,
+    };
   if (release === undefined)
     return {
       kind: 'waiting',
@@ -139,7 +147,7 @@ function installationPhase(outcome: Outcome, release: KubeObject | undefined): I
     case 'slow':
       return 'Applying';
     case 'waiting':
-      return release === undefined ? 'Pending' : 'Verifying';
+      return release === undefined && outcome.reason === 'ReleaseMissing' ? 'Pending' : 'Verifying';
     default:
       return 'Verifying';
   }

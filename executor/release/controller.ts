@@ -1,8 +1,9 @@
 /** All Releases of a namespace: a worker and a reporter for each, fed by watches. */
-import { apiVersion, labels } from '../../constructs/api/constants.ts';
+import { apiVersion, labels, timings } from '../../constructs/api/constants.ts';
 import type { Clock, Random } from '../../constructs/lib/clock.ts';
 import type { EngineOptions } from '../apply/engine.ts';
 import type { KubeClient } from '../kube/client.ts';
+import type { Contact } from '../kube/contact.ts';
 import type { EventInput } from '../kube/events.ts';
 import { Reflector, type ReflectorEvent, type ReflectorProblem, type ReflectorTimings } from '../kube/reflector.ts';
 import { type KubeObject, refOf } from '../kube/types.ts';
@@ -14,6 +15,7 @@ import { edgeOf } from './edge.ts';
 import type { WorkerRecord } from './record.ts';
 import { StatusReporter } from './reporter.ts';
 import { statusOf } from './status.ts';
+import { watchTrust } from './trust.ts';
 import { readRelease } from './view.ts';
 import { ReleaseWorker, type WorkerOptions } from './worker.ts';
 
@@ -23,12 +25,18 @@ export interface ControllerTimings {
   readonly statusRetryMs: number;
   /** How long the last status of a process may take. */
   readonly lastWordsMs: number;
+  /** How long every request must go unanswered before the API server counts as lost. */
+  readonly silenceMs: number;
+  /** How long after its return a status may still tell what was seen before. */
+  readonly outageGraceMs: number;
 }
 
 export const defaultControllerTimings: ControllerTimings = {
   statusQuietMs: 5_000,
   statusRetryMs: 2_000,
   lastWordsMs: 3_000,
+  silenceMs: 5_000,
+  outageGraceMs: timings.outageGraceMs,
 };
 
 export interface ControllerOptions {
@@ -40,6 +48,7 @@ export interface ControllerOptions {
   readonly worker: WorkerOptions;
   readonly engine: EngineOptions;
   readonly timings: ControllerTimings;
+  readonly contact: Contact;
   readonly reflector?: Partial<ReflectorTimings>;
   /** Called before every write. @throws when this process may not write any more. */
   readonly check: () => void;
@@ -88,10 +97,16 @@ class Controller {
   }
 
   async run(signal: AbortSignal): Promise<void> {
+    const deaf = this.#options.contact.listen(() => this.#lookAnew());
     await Promise.all([this.#releases.run(signal), this.#inbox.run(signal)]);
+    deaf();
     for (const { stop } of this.#managed.values()) stop.abort();
     await Promise.all([...this.#managed.values()].map(({ ended }) => ended));
     await Promise.all(this.#ending);
+  }
+
+  #lookAnew(): void {
+    for (const { worker } of this.#managed.values()) worker.lookAnew();
   }
 
   #onInbox(event: ReflectorEvent): void {
@@ -140,7 +155,8 @@ class Controller {
   }
 
   #start(name: string, uid: string): Managed {
-    const { client, clock, random, namespace, domains, engine, check, timings } = this.#options;
+    const { client, clock, random, namespace, domains, engine, check, timings, contact } = this.#options;
+    const { reconcileMs: everyMs } = this.#options.worker;
     const stop = new AbortController();
     const live = (): KubeObject | undefined => this.#releases.objects.get(`${namespace}/${name}`);
     const reporter: StatusReporter = new StatusReporter({
@@ -177,10 +193,13 @@ class Controller {
     });
     const writing = new AbortController();
     const work = async (): Promise<void> => {
+      const trust = { clock, contact, everyMs, graceMs: timings.outageGraceMs };
+      const over = (): void => worker.outdated();
       const reporting = reporter.run(writing.signal);
+      const watching = watchTrust({ ...trust, lookedAt: () => worker.record.lookedAt, over }, writing.signal);
       await worker.run(stop.signal);
       writing.abort();
-      await reporting;
+      await Promise.all([reporting, watching]);
       // The last words have a limit of their own, since the process is on its way out.
       await reporter.lastWords(AbortSignal.timeout(timings.lastWordsMs));
     };

@@ -22,6 +22,12 @@ import { desiredDigest, type ReleaseView } from './view.ts';
 const stood = ({ type, status, reason }: Condition): boolean =>
   type === 'Ready' && (status === 'True' || reason === 'GatesBypassed');
 
+/** Outcomes that tell what was seen of a payload in place. */
+const standing: ReadonlySet<Outcome['kind']> = new Set(['steady', 'gatesBypassed', 'driftFight']);
+/** Reasons that tell of the way to the API server, and nothing of what is behind it. */
+const silence: ReadonlySet<string> = new Set(['ApiUnavailable', 'LeaseLost']);
+const outdated = 'ObservationOutdated';
+
 export class Journal {
   readonly record: WorkerRecord = initialRecord();
   readonly #clock: Clock;
@@ -175,13 +181,37 @@ export class Journal {
     record.left = outcome.left;
     record.step = 'Completed';
     record.handledAt = requestedAt ?? record.handledAt;
+    record.lookedAt = this.#clock.monotonic();
     if (record.progress !== undefined) this.outcome(settledOutcome(digest, record.progress, this.#clock.now()));
+  }
+
+  /** Whether what is told is what was seen of a payload in place, or that it was not seen for too long. */
+  #stands(): boolean {
+    const { kind, reason } = this.record.outcome;
+    return this.#resuming || standing.has(kind) || reason === outdated;
+  }
+
+  /** What is told was seen too long ago to be told any longer. */
+  outdated(): void {
+    if (!this.#stands()) return;
+    const seen = this.record.problems[0]?.message ?? 'no round of looks was complete in time';
+    this.outcome({
+      kind: 'waiting',
+      reason: outdated,
+      message: `whether it still is in place is not known: ${seen}`,
+    });
   }
 
   /** Takes in problems, and in how many milliseconds they are met again. */
   failed(problems: readonly Problem[], retry: Retry, pauseMs: number): void {
     const { record } = this;
     record.problems = problems;
+    // An API server that does not answer says nothing about what is in place: that stands until it is outdated.
+    if (problems.every(({ reason }) => silence.has(reason)) && this.#stands()) {
+      record.attempt += 1;
+      record.retryAt = this.#clock.now() + pauseMs;
+      return;
+    }
     record.state = retry === 'wait' ? 'Syncing' : 'Error';
     record.stalled = retry === 'terminal';
     record.attempt += 1;

@@ -42,6 +42,8 @@ export interface WorkerRecord {
   /** Milliseconds since 1970. */
   lastProgress: number | undefined;
   retryAt: number | undefined;
+  /** When the last round of looks at what is in place was complete, on the monotonic clock. */
+  lookedAt: number | undefined;
   /** Only a change of the spec is of use. */
   stalled: boolean;
   verified: boolean;
@@ -73,6 +75,7 @@ export const initialRecord = (): WorkerRecord => ({
   completed: 0,
   lastProgress: undefined,
   retryAt: undefined,
+  lookedAt: undefined,
   stalled: false,
   verified: false,
   unverified: undefined,

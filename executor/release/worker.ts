@@ -118,6 +118,17 @@ export class ReleaseWorker {
     if (!stalled && (desired !== actual || problems.length > 0)) this.#wake.set();
   }
 
+  /** The API server was lost, or is back: what runs is given up, and what is there is read anew before any write. */
+  lookAnew(): void {
+    this.#pass?.abort(new Superseded('the API server does not answer'));
+    if (!this.record.stalled) this.#wake.set();
+  }
+
+  /** No round of looks was complete in time. */
+  outdated(): void {
+    this.#journal.outdated();
+  }
+
   /** Works until the signal aborts. Never rejects. */
   async run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
@@ -161,6 +172,7 @@ export class ReleaseWorker {
     if (!('ledger' in opened)) return this.#failed(opened);
     const turn: Turn = { view, signal, ...opened };
     const unloaded = await this.#loadCurrent(turn);
+    if (unloaded.some(({ reason }) => reason === 'ApiUnavailable')) return this.#failed(unloaded);
     if (view.hold !== undefined || view.spec.paused) return this.#look(turn);
     if (record.desired !== record.actual || this.#current === undefined) return this.#advance(turn, unloaded);
     return this.#carryOut(turn);

@@ -53,7 +53,7 @@ export const acceptanceReasons: readonly Reason[] = [
   ...reasonsOf('Accepted', 'error', 'terminal', [
     [
       'ExecutorTooOld',
-      'the payload has format {format}, this executor reads up to {known}',
+      'the payload, or the ledger, has format {format}; this executor reads up to {known}',
       'Deliver unit 10-system of the same commit first.',
     ],
     [
@@ -94,6 +94,11 @@ export const acceptanceReasons: readonly Reason[] = [
     ['Pending', '{message}', 'Nothing; it takes seconds.'],
     ['NothingApplied', 'no object of the installation is applied yet', 'Nothing; look at the Release.'],
     ['ReleaseMissing', 'no Release {release} was delivered yet', 'Deliver unit 20-releases of the same commit.'],
+    [
+      'ObservationOutdated',
+      'whether it still is in place is not known: {message}',
+      'Nothing once the API server answers in time; a new round of looks follows by itself.',
+    ],
     ['RolledOut', '{ready} of {total} workloads, claims and definitions are ready', 'Nothing.'],
   ]),
   ...reasonsOf('Accepted', 'error', 'retry', [
