@@ -73,6 +73,8 @@ export const annotations = {
   archive: 'keelson.dev/archive-sha256',
   /** Number of shards the ledger was divided into when this one was written. */
   shards: 'keelson.dev/ledger-shards',
+  /** On the first shard of a ledger: where the release is inside a one-way span. */
+  span: 'keelson.dev/span',
   /** Format in which a ledger was written; one without it is older than formats are. */
   ledgerFormat: 'keelson.dev/ledger-format',
 } as const;

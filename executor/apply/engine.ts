@@ -10,6 +10,7 @@ import type { Problem } from '../../constructs/lib/problems.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { describeRef } from '../kube/types.ts';
 import type { DomainSession, WriteGuard } from '../release/domain.ts';
+import type { SpanKeeper } from '../release/span-keeper.ts';
 import type { Judged, Judgement } from './dryrun.ts';
 import { type GateMode, passGates } from './gate-wait.ts';
 import { intents } from './intents.ts';
@@ -64,6 +65,7 @@ export interface PassInput {
   readonly judgement: Judgement;
   readonly progress: PassProgress;
   readonly suspended: ReadonlySet<string>;
+  readonly spans: SpanKeeper;
   readonly prune: {
     readonly policy: PrunePolicy;
     readonly planned: ReadonlySet<string>;
@@ -85,6 +87,8 @@ export type PassOutcome =
   | { readonly type: 'completed'; readonly counts: PassCounts; readonly left: readonly Left[]; readonly open: boolean }
   | { readonly type: 'suspended'; readonly phase: string; readonly counts: PassCounts }
   | { readonly type: 'waiting'; readonly phase: string; readonly counts: PassCounts }
+  /** A one-way span was left, and something else than the rest of this payload is wanted. */
+  | { readonly type: 'left'; readonly counts: PassCounts }
   | {
       readonly type: 'failed';
       readonly phase?: string;
@@ -128,54 +132,79 @@ function busyObjects(input: PassInput): Problem[] {
   });
 }
 
+const failure = (
+  { counts }: PassContext,
+  problems: readonly Problem[],
+  retry: boolean,
+  phase?: string,
+): Extract<PassOutcome, { type: 'failed' }> => ({
+  type: 'failed',
+  problems,
+  retry,
+  counts,
+  ...(phase === undefined ? {} : { phase }),
+});
+
 /** Runs one pass. Rejects with the signal's reason, or with what a guard throws. */
 export async function runPass(deps: PassDeps, input: PassInput): Promise<PassOutcome> {
   const context: PassContext = { ...deps, input, judged: new Map(input.judgement.judged), counts: noCounts() };
-  const { counts } = context;
-  const fail = (problems: readonly Problem[], retry: boolean, phase?: string): PassOutcome => ({
-    type: 'failed',
-    problems,
-    retry,
-    counts,
-    ...(phase === undefined ? {} : { phase }),
-  });
-  if (input.judgement.problems.length > 0) return fail(input.judgement.problems, true);
+  if (input.judgement.problems.length > 0) return failure(context, input.judgement.problems, true);
   reportHolds(input);
   const unready = await authorise(context);
-  if (unready.length > 0) return fail(unready, true);
+  if (unready.length > 0) return failure(context, unready, true);
   let open = true;
   for (const phase of input.content.phases) {
-    if (input.suspended.has(phase.name)) {
-      input.progress.state(phase.name, 'Suspended');
-      return { type: 'suspended', phase: phase.name, counts };
-    }
-    const written = await guarded(
-      context,
-      phase.name,
-      (guard) => writePhase(context, phase, guard),
-      needsWrites(context, phase),
-    );
-    if (written.problems.length > 0) {
-      input.progress.state(phase.name, written.retry ? 'Failed' : 'Blocked');
-      return fail(written.problems, written.retry, phase.name);
-    }
-    const gates = await passGates(context, phase);
-    if (gates.type === 'failed') {
-      input.progress.state(phase.name, 'Failed');
-      return fail(gates.problems, true, phase.name);
-    }
-    if (gates.type === 'shut') {
-      open = false;
-      if (input.gates === 'stop') return { type: 'waiting', phase: phase.name, counts };
-    }
-    input.progress.state(phase.name, gates.type === 'open' ? 'Done' : 'Waiting');
+    const step = await runPhase(context, phase);
+    if (typeof step !== 'string') return step;
+    open &&= step === 'open';
   }
+  return finish(context, open);
+}
+
+/** One phase: its writes, its gates. Answers how the gates stand, or what ends the pass here. */
+async function runPhase(context: PassContext, phase: PayloadPhase): Promise<PassOutcome | 'open' | 'shut'> {
+  const { input, counts } = context;
+  const { name } = phase;
+  if (input.suspended.has(name)) {
+    input.progress.state(name, 'Suspended');
+    return { type: 'suspended', phase: name, counts };
+  }
+  const writes = needsWrites(context, phase);
+  const entry = await input.spans.before(name, writes);
+  if (entry.type === 'failed') return failure(context, entry.problems, true, name);
+  if (entry.type === 'stop') return { type: 'waiting', phase: name, counts };
+  const written = await guarded(context, name, (guard) => writePhase(context, phase, guard), writes);
+  if (written.problems.length > 0) {
+    input.progress.state(name, written.retry ? 'Failed' : 'Blocked');
+    return failure(context, written.problems, written.retry, name);
+  }
+  const gates = await passGates(context, phase);
+  if (gates.type === 'failed') {
+    input.progress.state(name, 'Failed');
+    return failure(context, gates.problems, true, name);
+  }
+  if (gates.type === 'shut') {
+    if (input.gates === 'stop') return { type: 'waiting', phase: name, counts };
+    input.progress.state(name, 'Waiting');
+    return 'shut';
+  }
+  input.progress.state(name, 'Done');
+  const exit = await input.spans.after(name);
+  if (exit.type === 'failed') return failure(context, exit.problems, true, name);
+  return exit.type === 'stop' ? { type: 'left', counts } : 'open';
+}
+
+/** What comes after the last phase. */
+async function finish(context: PassContext, open: boolean): Promise<PassOutcome> {
+  const { input, client, clock, counts } = context;
   const busy = busyObjects(input);
-  if (busy.length > 0) return fail(busy, true);
+  if (busy.length > 0) return failure(context, busy, true);
   const pruned = await pruneAfter(context, (phase, work) => guarded(context, phase, work, true));
-  if (pruned.problems.length > 0) return fail(pruned.problems, true);
-  const unsettled = await input.session.settled({ client: deps.client, clock: deps.clock, signal: input.signal });
-  if (unsettled.length > 0) return fail(unsettled, true);
+  if (pruned.problems.length > 0) return failure(context, pruned.problems, true);
+  const unsettled = await input.session.settled({ client, clock, signal: input.signal });
+  if (unsettled.length > 0) return failure(context, unsettled, true);
+  const unstored = open ? await input.spans.completed() : [];
+  if (unstored.length > 0) return failure(context, unstored, true);
   return { type: 'completed', counts, left: pruned.left, open };
 }
 

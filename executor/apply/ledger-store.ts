@@ -1,6 +1,7 @@
 /** The ledger in its ConfigMaps: read whole, written under the version that was read, one shard per changed entry. */
 import { annotations, configMapNames, labels, managers } from '../../constructs/api/constants.ts';
 import { decodeLedger, encodeLedger, type Ledger, type LedgerEntry, ledgerKey } from '../../constructs/api/ledger.ts';
+import { readSpan, type SpanPosition, spanText } from '../../constructs/api/span.ts';
 import { isObject } from '../../constructs/lib/json.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
 import type { KubeClient } from '../kube/client.ts';
@@ -11,7 +12,17 @@ interface Stored {
   readonly resourceVersion: string;
   readonly text: string;
   readonly shards: string;
+  readonly span: string;
 }
+
+/** What decides whether a stored shard is the one that was to be written. */
+const says = (object: KubeObject): string => JSON.stringify([storedOf(object).span, textOf(object)]);
+
+const withSpan = (object: KubeObject, span: string): KubeObject => {
+  if (span === '') return object;
+  const { metadata } = object;
+  return { ...object, metadata: { ...metadata, annotations: { ...metadata.annotations, [annotations.span]: span } } };
+};
 
 export interface LedgerTarget {
   readonly release: string;
@@ -32,6 +43,7 @@ const storedOf = (object: KubeObject): Stored => ({
   resourceVersion: object.metadata.resourceVersion ?? '',
   text: textOf(object),
   shards: object.metadata.annotations?.[annotations.shards] ?? '',
+  span: object.metadata.annotations?.[annotations.span] ?? '',
 });
 
 /** Reads the ledger of a release, uncached. One that can not be read whole is refused: nothing may be written then. */
@@ -49,8 +61,12 @@ export async function openLedger(client: KubeClient, target: LedgerTarget, signa
     })),
   );
   if (!decoded.ok) return { ok: false, problems: decoded.problems };
+  const first = configMapNames.ledger(target.release, 0);
+  const marked = listed.items.find(({ metadata }) => metadata.name === first)?.metadata.annotations;
+  const span = readSpan(marked?.[annotations.span], `ConfigMap ${target.namespace}/${first}`);
+  if (!span.ok) return { ok: false, problems: span.problems };
   const stored = new Map(listed.items.map((object) => [object.metadata.name ?? '', storedOf(object)]));
-  return { ok: true, store: new LedgerStore(client, target, decoded.value, stored) };
+  return { ok: true, store: new LedgerStore(client, target, { ...decoded.value, span: span.value }, stored) };
 }
 
 /**
@@ -71,19 +87,22 @@ export class LedgerStore {
   readonly #ledger: Map<string, LedgerEntry>;
   readonly #stored: Map<string, Stored>;
   #shards: number;
+  /** Where the release is inside a one-way span; stored by the next `flush`. */
+  span: SpanPosition | undefined;
   #tail: Promise<unknown> = Promise.resolve();
   #broken: Problem | undefined;
 
   constructor(
     client: KubeClient,
     target: LedgerTarget,
-    decoded: { ledger: Map<string, LedgerEntry>; shards: number },
+    decoded: { ledger: Map<string, LedgerEntry>; shards: number; span: SpanPosition | undefined },
     stored: Map<string, Stored>,
   ) {
     this.#client = client;
     this.#target = target;
     this.#ledger = decoded.ledger;
     this.#shards = decoded.shards;
+    this.span = decoded.span;
     this.#stored = stored;
   }
 
@@ -119,12 +138,13 @@ export class LedgerStore {
     const wanted = encodeLedger(this.#ledger, { ...this.#target, minShards: this.#shards });
     this.#shards = wanted.length;
     // From the highest number down: an id that moves to a new shard is there before it leaves the old one.
-    for (const configMap of wanted.toReversed()) {
+    for (const [place, configMap] of [...wanted.entries()].reverse()) {
       const known = this.#stored.get(configMap.metadata.name);
       const shards = configMap.metadata.annotations[annotations.shards] ?? '';
-      if (known?.text === configMap.data[ledgerKey] && known?.shards === shards) continue;
+      const span = place === 0 && this.span !== undefined ? spanText(this.span) : '';
+      if (known?.text === configMap.data[ledgerKey] && known?.shards === shards && known?.span === span) continue;
       if (known === undefined && this.#ledger.size === 0) continue;
-      const problem = await this.#writeShard(configMap as unknown as KubeObject, known, signal);
+      const problem = await this.#writeShard(withSpan(configMap as unknown as KubeObject, span), known, signal);
       if (problem !== undefined) {
         this.#broken = problem;
         return problem;
@@ -152,7 +172,7 @@ export class LedgerStore {
       { apiVersion: 'v1', kind: 'ConfigMap', namespace: this.#target.namespace, name },
       { signal },
     );
-    if (live.type === 'found' && textOf(live.object) === textOf(object)) {
+    if (live.type === 'found' && says(live.object) === says(object)) {
       this.#stored.set(name, storedOf(live.object));
       return undefined;
     }

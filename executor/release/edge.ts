@@ -17,6 +17,7 @@ export function edgeOf(record: WorkerRecord): string {
     record.problems.map(({ reason, object }) => [reason, object]),
     record.pin,
     record.hold,
+    record.span,
     record.unverified,
     record.handledAt,
     progress?.phases.map(({ name, state, gates }) => [

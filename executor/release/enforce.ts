@@ -1,5 +1,6 @@
 /** One pass of an accepted payload: what it needs now, and the run of the engine over it. */
 import type { ReleaseSpec } from '../../constructs/api/release.ts';
+import type { SpanPosition } from '../../constructs/api/span.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
 import { dryRun, type Judgement } from '../apply/dryrun.ts';
 import { type PassDeps, type PassInput, type PassOutcome, runPass } from '../apply/engine.ts';
@@ -9,6 +10,8 @@ import type { PassProgress } from '../apply/progress.ts';
 import { type Survey, survey } from '../apply/survey.ts';
 import type { Loaded } from './acceptance.ts';
 import type { DomainSession, DomainTarget, SealedDomain } from './domain.ts';
+import { SpanKeeper } from './span-keeper.ts';
+import type { Transition } from './spans.ts';
 import { overriddenIds } from './view.ts';
 
 /** What the accepted plan said of removals. */
@@ -32,6 +35,10 @@ export interface EnforceInput {
   readonly gates: GateMode;
   /** Whether a full pass of this payload ever completed. */
   readonly completed: boolean;
+  readonly transition: Transition;
+  /** Whether this payload is what is asked for, and no pause. */
+  readonly wanted: boolean;
+  readonly onSpan: (position: SpanPosition | undefined) => void;
   readonly doubt: (id: string) => void;
   /** What acceptance found, when this pass follows it directly. */
   readonly fresh?: { readonly session: DomainSession; readonly survey: Survey; readonly judgement: Judgement };
@@ -100,8 +107,10 @@ async function prepare(
   return { session, survey: looked.survey, judgement };
 }
 
-function passInput(input: EnforceInput, prepared: Prepared): PassInput {
+function passInput(deps: PassDeps, input: EnforceInput, prepared: Prepared): PassInput {
   const { index } = input.loaded.payload;
+  const { ledger, transition, wanted, onSpan, signal } = input;
+  const { clock, check } = deps;
   return {
     release: input.release,
     namespace: input.namespace,
@@ -112,6 +121,7 @@ function passInput(input: EnforceInput, prepared: Prepared): PassInput {
     ledger: input.ledger,
     progress: input.progress,
     suspended: new Set(input.spec.suspendPhases),
+    spans: new SpanKeeper({ ledger, content: index.content, transition, wanted, clock, check, onSpan, signal }),
     prune: { policy: input.spec.prune, ...input.prune },
     gates: input.gates,
     checkpoint: input.fresh !== undefined,
@@ -128,7 +138,7 @@ export async function enforce(
 ): Promise<PassOutcome> {
   const prepared = await prepare(deps, domains, input);
   if (!('session' in prepared)) return failed(prepared);
-  return runPass(deps, passInput(input, prepared));
+  return runPass(deps, passInput(deps, input, prepared));
 }
 
 /** Looks at the gates of a payload and writes nothing at all; for a Release that is paused or held. */
@@ -146,7 +156,7 @@ export async function observe(
   const looked = await survey({ client, release, items, ledger: input.ledger.ledger, overridden, signal });
   if (!looked.ok) return looked.problems;
   const judgement: Judgement = { judged: new Map(), problems: [], confidence: 'full', unavailable: false };
-  const pass = passInput({ ...input, gates: 'observe' }, { session, survey: looked.survey, judgement });
+  const pass = passInput(deps, { ...input, gates: 'observe' }, { session, survey: looked.survey, judgement });
   const context = { ...deps, input: pass, judged: new Map(), counts: { ...noCounts } };
   for (const phase of pass.content.phases) {
     const place = items.filter((item) => item.phase === phase.name);

@@ -2,9 +2,10 @@
 import { type Outcome, rememberFailure } from '../../constructs/api/conditions.ts';
 import { configMapNames } from '../../constructs/api/constants.ts';
 import type { Condition } from '../../constructs/api/fields.ts';
-import { recordCompleted, recordStart } from '../../constructs/api/history.ts';
+import { lastCompleted, recordCompleted, recordStart } from '../../constructs/api/history.ts';
 import { ledgerDigest } from '../../constructs/api/ledger.ts';
 import type { AcceptanceStep } from '../../constructs/api/release.ts';
+import type { SpanPosition } from '../../constructs/api/span.ts';
 import type { Clock } from '../../constructs/lib/clock.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
 import type { PassOutcome } from '../apply/engine.ts';
@@ -15,7 +16,8 @@ import { positionOf, problemOutcome, settledOutcome, workOutcome } from './outco
 import { initialRecord, type PlanRecord, type WorkerRecord } from './record.ts';
 import type { PlanReport } from './reports.ts';
 import type { Retry } from './retry.ts';
-import { planCountsOf, problemsText } from './status.ts';
+import { carried, queuedProblem, type Way, wayThrough } from './spans.ts';
+import { planCountsOf, problemsText, waitingOn } from './status.ts';
 import { desiredDigest, type ReleaseView } from './view.ts';
 
 /** Whether a Ready condition tells of a payload that was carried out and at rest, as far as was looked. */
@@ -34,6 +36,8 @@ export class Journal {
   readonly #changed: (record: WorkerRecord) => void;
   /** A payload that was in place when an earlier process ended: its status stands until the first look is over. */
   #resuming = false;
+  /** The wanted payload waits until the span is left that another one is in. */
+  #queued = false;
   /** The pass that runs enforces what is to be replaced: its way is not the way of the wanted payload. */
   former = false;
 
@@ -55,6 +59,7 @@ export class Journal {
   /** Takes over what a status says that an earlier process wrote, and what the spec asks for now. */
   adopt(view: ReleaseView): void {
     const { record } = this;
+    this.#queued = false;
     if (record.state === 'Initial') this.#inherit(view);
     const desired = desiredDigest(view);
     if (record.desired !== desired) {
@@ -90,6 +95,45 @@ export class Journal {
       status.observedGeneration === generation &&
       status.conditions?.some(stood) === true;
     if (this.#resuming) record.state = 'Reconciling';
+  }
+
+  /** Whether the wanted payload may be worked on, by what the ledger says of a one-way span. */
+  way(position: SpanPosition | undefined, view: ReleaseView): Way {
+    this.record.pauseWaits = view.spec.paused && position !== undefined;
+    this.inSpan(position);
+    return wayThrough(position, { digest: desiredDigest(view), pinned: view.pin !== undefined });
+  }
+
+  /** Takes in a position: it is newer than any status, and decides what is enforced. */
+  inSpan(position: SpanPosition | undefined): void {
+    const { record } = this;
+    record.span = position;
+    if (position === undefined || record.actual === carried(position)) return;
+    record.actual = carried(position);
+    const { back: digest, since: startedAt } = position;
+    const known =
+      lastCompleted(record.history) === undefined ? [{ digest, state: 'Completed', startedAt } as const] : [];
+    record.history = recordStart([...record.history, ...known], record.actual, this.#clock.now());
+    this.#resuming = false;
+    if (record.state === 'Reconciling') record.state = 'Syncing';
+  }
+
+  /** The wanted payload waits outside the span that the accepted one is in, which goes on. */
+  queued(): void {
+    this.former = true;
+    this.#queued = true;
+    this.#tellQueue();
+  }
+
+  #tellQueue(): void {
+    const { record } = this;
+    if (record.span === undefined) return;
+    const problem = queuedProblem(record.span, record.desired ?? '', waitingOn(record));
+    const [first] = record.problems;
+    if (first?.message === problem.message) return;
+    record.problems = [problem];
+    record.accepted = { status: 'False', step: problem.reason, message: problemsText([problem]) };
+    this.outcome({ kind: 'waiting', reason: problem.reason, message: problemsText([problem]) });
   }
 
   /** A payload is at hand and accepted. */
@@ -146,6 +190,7 @@ export class Journal {
 
   /** The wanted payload is worked on. */
   working(): void {
+    if (this.#queued) return;
     this.former = false;
     if (!this.completed) this.outcome(workOutcome(this.record, this.#clock.now()));
   }
@@ -227,6 +272,7 @@ export class Journal {
   #moved(moved: boolean): void {
     const { record } = this;
     if (moved) record.lastProgress = this.#clock.now();
+    if (this.#queued) this.#tellQueue();
     if (this.former || this.completed) this.tell();
     else {
       record.step = record.progress?.phases.find(({ state }) => state !== 'Done')?.name ?? record.step;

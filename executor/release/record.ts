@@ -1,6 +1,7 @@
 /** What a worker knows of its Release: made by the worker alone, read by status, events and metrics. */
 import type { FailureMemory, Outcome } from '../../constructs/api/conditions.ts';
 import type { ChangeClass, HistoryEntry, ReleaseState } from '../../constructs/api/release.ts';
+import type { SpanPosition } from '../../constructs/api/span.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
 import type { PassProgress } from '../apply/progress.ts';
 import type { PlanCounts } from './status.ts';
@@ -29,6 +30,10 @@ export interface WorkerRecord {
   /** Acceptance step or phase. */
   step: string;
   progress: PassProgress | undefined;
+  /** Where the accepted payload is inside a one-way span. */
+  span: SpanPosition | undefined;
+  /** A pause that takes effect when the span is left. */
+  pauseWaits: boolean;
   plan: PlanRecord | undefined;
   history: HistoryEntry[];
   ledger: { readonly count: number; readonly digest: string; readonly configMaps: number } | undefined;
@@ -64,6 +69,8 @@ export const initialRecord = (): WorkerRecord => ({
   actual: undefined,
   step: '',
   progress: undefined,
+  span: undefined,
+  pauseWaits: false,
   plan: undefined,
   history: [],
   ledger: undefined,

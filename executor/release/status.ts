@@ -15,6 +15,7 @@ import { isOpen } from '../apply/gate-wait.ts';
 import type { GateRecord, PhaseRecord } from '../apply/progress.ts';
 import { gateMessage } from './gates.ts';
 import type { WorkerRecord } from './record.ts';
+import { spanMessage } from './spans.ts';
 
 export interface PlanCounts {
   readonly created: number;
@@ -88,6 +89,12 @@ export function shutGate(phases: readonly PhaseRecord[]): GateRecord | undefined
   return phases.flatMap(({ gates }) => gates).find(({ verdict }) => !isOpen(verdict));
 }
 
+/** What the pass that runs waits for. */
+export function waitingOn({ progress }: WorkerRecord): string | undefined {
+  const shut = shutGate(progress?.phases ?? []);
+  return shut === undefined ? undefined : `${gateText(shut.gate)} ${shut.verdict.reason}: ${shut.verdict.message}`;
+}
+
 /** Since when the problems stand: as long as the condition that tells of them, also when a process before saw them first. */
 function problemsSince(conditions: readonly Condition[], now: number): string {
   const telling = [
@@ -140,6 +147,10 @@ function ownConditions(record: WorkerRecord): DomainCondition[] {
   if (record.unverified !== undefined) loud('Unverified', 'SignatureMissing', record.unverified);
   if (record.pin !== undefined) loud('Pinned', 'PinAnnotation', `annotation keelson.dev/pin enforces ${record.pin}`);
   if (record.hold !== undefined) loud('Held', 'HoldAnnotation', `annotation keelson.dev/hold: ${record.hold}`);
+  if (record.span !== undefined) {
+    const pause = record.pauseWaits ? '; the pause takes effect when it is left' : '';
+    loud('InSpan', 'SpanOpen', `${spanMessage(record.span)}${pause}`);
+  }
   const held = record.progress?.held ?? [];
   if (record.hold === undefined && held.length > 0)
     loud('Held', 'ObjectsHeld', `not written: ${held.map(({ id, by }) => `${id} (${by})`).join(', ')}`);

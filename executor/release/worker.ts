@@ -2,62 +2,30 @@
  * The worker of one Release: Initial -> Syncing -> Reconciling, and Error with a time for the next try. Newer work cancels
  * a running pass wherever it waits; until a payload is accepted, the one before stays enforced.
  */
-import { type BackoffPolicy, backoff } from '../../constructs/lib/backoff.ts';
-import type { Clock, Random } from '../../constructs/lib/clock.ts';
+import { backoff } from '../../constructs/lib/backoff.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
-import type { EngineOptions, PassOutcome } from '../apply/engine.ts';
+import type { PassOutcome } from '../apply/engine.ts';
 import type { GateMode } from '../apply/gate-wait.ts';
 import { type LedgerStore, lostLedger, openLedger } from '../apply/ledger-store.ts';
-import type { KubeClient } from '../kube/client.ts';
-import type { KubeObject } from '../kube/types.ts';
 import { LeaseLost } from '../lease/held.ts';
-import type { RetainedStore } from '../source/retained.ts';
-import type { PayloadSource } from '../source/source.ts';
 import { type Acceptance, type AcceptDeps, type Accepted, accept, type Loaded, loadPayload } from './acceptance.ts';
-import type { SealedDomain } from './domain.ts';
 import { Doubts } from './doubts.ts';
 import { type EnforceInput, enforce, nothingPlanned, observe, type PrunedPlan } from './enforce.ts';
 import { Journal } from './journal.ts';
 import type { WorkerRecord } from './record.ts';
 import { dropReports, problemReport, prunedOf, readPlanReport, storeReport } from './reports.ts';
 import { type Retry, retryOfAll } from './retry.ts';
+import { transitionOf } from './spans.ts';
 import { desiredDigest, overriddenIds, type ReleaseView, workIdentity } from './view.ts';
 import { Wake } from './wake.ts';
+import type { WorkerDeps } from './worker-options.ts';
 
 /** The reason of a pass that newer work cancelled. */
 class Superseded extends Error {
   override readonly name = 'Superseded';
 }
 
-export interface WorkerOptions {
-  /** How often a payload that is in place is looked at. */
-  readonly reconcileMs: number;
-  readonly backoff: BackoffPolicy;
-  /** How long a write that was cut off may still take effect: longer than the API server works on any request. */
-  readonly doubtMs: number;
-  /** How many payloads are kept. */
-  readonly retain: number;
-  readonly allowUnsigned: boolean;
-  /** Plans and writes nothing but the plan. */
-  readonly planOnly: boolean;
-}
-
-export interface WorkerDeps {
-  readonly client: KubeClient;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly namespace: string;
-  readonly source: PayloadSource;
-  readonly retained: RetainedStore;
-  readonly domains: readonly SealedDomain[];
-  readonly options: WorkerOptions;
-  readonly engine: EngineOptions;
-  /** Called before every write. @throws when this process may not write any more. */
-  readonly check: () => void;
-  readonly releaseOf: (name: string) => KubeObject | undefined;
-  /** Told after every change of the record. */
-  readonly changed: (record: WorkerRecord) => void;
-}
+export type { WorkerOptions } from './worker-options.ts';
 
 /** What one turn works with. */
 interface Turn {
@@ -171,9 +139,12 @@ export class ReleaseWorker {
     const opened = await this.#openLedger(view, signal);
     if (!('ledger' in opened)) return this.#failed(opened);
     const turn: Turn = { view, signal, ...opened };
+    const way = this.#journal.way(turn.ledger.span, view);
     const unloaded = await this.#loadCurrent(turn);
     if (unloaded.some(({ reason }) => reason === 'ApiUnavailable')) return this.#failed(unloaded);
-    if (view.hold !== undefined || view.spec.paused) return this.#look(turn);
+    // A pause acts before a one-way span, or after it; only a hold stops inside.
+    if (view.hold !== undefined || (view.spec.paused && way === 'open')) return this.#look(turn);
+    if (way === 'queued') return this.#queue(turn, unloaded);
     if (record.desired !== record.actual || this.#current === undefined) return this.#advance(turn, unloaded);
     return this.#carryOut(turn);
   }
@@ -299,7 +270,14 @@ export class ReleaseWorker {
     return this.#carryOut(turn, accepted);
   }
 
-  /** A pass of the wanted payload, which is accepted. */
+  /** The wanted payload waits until the accepted one has left its one-way span. */
+  async #queue(turn: Turn, unloaded: readonly Problem[]): Promise<number> {
+    this.#journal.queued();
+    if (this.#current === undefined) return this.#failed([...this.record.problems, ...unloaded]);
+    return this.#carryOut(turn);
+  }
+
+  /** A pass of the wanted payload, which is accepted, or of one that has to be finished first. */
   async #carryOut(turn: Turn, fresh?: Accepted): Promise<number> {
     const { options } = this.#deps;
     if (options.planOnly) {
@@ -318,6 +296,8 @@ export class ReleaseWorker {
         return options.reconcileMs;
       case 'waiting':
         return options.reconcileMs;
+      case 'left':
+        return 0;
       case 'failed':
         this.record.step = outcome.phase ?? this.record.step;
         return this.#failed(outcome.problems, outcome.retry ? undefined : 'terminal');
@@ -340,7 +320,7 @@ export class ReleaseWorker {
   }
 
   #enforceInput({ view, ledger, signal }: Turn, gates: GateMode): EnforceInput {
-    const { progress } = this.record;
+    const { progress, history, desired, actual } = this.record;
     if (this.#current === undefined || progress === undefined) throw new TypeError('no payload is loaded');
     return {
       release: view.name,
@@ -353,6 +333,9 @@ export class ReleaseWorker {
       prune: this.#prune,
       gates,
       completed: this.#journal.completed,
+      transition: transitionOf(history, this.#current.payload.index.digest),
+      wanted: desired === actual && !view.spec.paused,
+      onSpan: (position) => this.#journal.inSpan(position),
       doubt: (id) => this.#doubts.add(id),
       signal,
     };

@@ -1,0 +1,40 @@
+/** What the worker of a Release is given. */
+import type { BackoffPolicy } from '../../constructs/lib/backoff.ts';
+import type { Clock, Random } from '../../constructs/lib/clock.ts';
+import type { EngineOptions } from '../apply/engine.ts';
+import type { KubeClient } from '../kube/client.ts';
+import type { KubeObject } from '../kube/types.ts';
+import type { RetainedStore } from '../source/retained.ts';
+import type { PayloadSource } from '../source/source.ts';
+import type { SealedDomain } from './domain.ts';
+import type { WorkerRecord } from './record.ts';
+
+export interface WorkerOptions {
+  /** How often a payload that is in place is looked at. */
+  readonly reconcileMs: number;
+  readonly backoff: BackoffPolicy;
+  /** How long a write that was cut off may still take effect: longer than the API server works on any request. */
+  readonly doubtMs: number;
+  /** How many payloads are kept. */
+  readonly retain: number;
+  readonly allowUnsigned: boolean;
+  /** Plans and writes nothing but the plan. */
+  readonly planOnly: boolean;
+}
+
+export interface WorkerDeps {
+  readonly client: KubeClient;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly namespace: string;
+  readonly source: PayloadSource;
+  readonly retained: RetainedStore;
+  readonly domains: readonly SealedDomain[];
+  readonly options: WorkerOptions;
+  readonly engine: EngineOptions;
+  /** Called before every write. @throws when this process may not write any more. */
+  readonly check: () => void;
+  readonly releaseOf: (name: string) => KubeObject | undefined;
+  /** Told after every change of the record. */
+  readonly changed: (record: WorkerRecord) => void;
+}
