@@ -22,6 +22,7 @@ import { type ControllerTimings, defaultControllerTimings, runReleases } from '.
 import { sealDomain } from './release/domain.ts';
 import { manifestsDomain } from './release/manifests-domain.ts';
 import type { WorkerOptions } from './release/worker.ts';
+import { defaultFluxOptions, type FluxOptions } from './source/flux.ts';
 import { executorMetrics } from './telemetry/metrics.ts';
 import { serveMetrics } from './telemetry/server.ts';
 
@@ -51,6 +52,8 @@ export interface ExecutorOptions {
   readonly worker?: Partial<WorkerOptions>;
   readonly timings?: Partial<ControllerTimings>;
   readonly reflector?: Partial<ReflectorTimings>;
+  /** Sources of Flux that may be read, and with how much patience. */
+  readonly flux?: Partial<FluxOptions>;
   /** Wraps the transport; for tests that count, delay or lose requests. */
   readonly wrapTransport?: (transport: Transport) => Transport;
   readonly log?: (level: LogLevel, message: string, fields?: Readonly<Record<string, unknown>>) => void;
@@ -286,6 +289,7 @@ async function term(options: Settled, parts: Parts, lease: HeldLease, signal: Ab
         timings: { ...defaultControllerTimings, ...options.timings },
         contact,
         ...(options.reflector === undefined ? {} : { reflector: options.reflector }),
+        flux: { ...defaultFluxOptions, ...options.flux },
         check: () => lease.check(),
         onEvent: (event) => events.record(event),
         onProblem: ({ reason, message }) => log('warn', message, { reason }),

@@ -1,3 +1,4 @@
+import { fluxOf } from '../constructs/api/cluster.ts';
 import type { JsonObject } from '../constructs/lib/json.ts';
 import { describeObject, identityOf, objectId } from '../constructs/lib/names.ts';
 import type { Problem } from '../constructs/lib/problems.ts';
@@ -30,6 +31,7 @@ export async function collectReleases(
   }
   releases.sort((a, b) => (a.name < b.name ? -1 : 1));
   problems.push(...ownership(loaded, releases), ...settingsProblems(loaded, releases));
+  problems.push(...artifactProblems(loaded, releases));
   return { releases, problems, warnings };
 }
 
@@ -106,6 +108,22 @@ function ownership(loaded: LoadedCluster, releases: readonly DomainRelease[]): P
         });
     }
   return problems;
+}
+
+/** Releases that can not come out of an artifact. */
+function artifactProblems(loaded: LoadedCluster, releases: readonly DomainRelease[]): Problem[] {
+  const { artifactFor } = fluxOf(loaded.cluster.spec.delivery);
+  const at = { file: `${loaded.folder}/${settingsFiles.cluster}`, path: 'spec.delivery.flux.artifactFor' };
+  return artifactFor.flatMap((name): Problem[] => {
+    const release = releases.find((each) => each.name === name);
+    if (release?.domain === 'manifests') return [];
+    const known = releases.filter(({ domain }) => domain === 'manifests').map((each) => each.name);
+    const remedy = `name releases of plain manifests: ${known.join(', ') || 'there are none'}`;
+    if (release === undefined)
+      return [{ reason: 'UnknownRelease', message: `there is no release ${name}`, ...at, value: name, remedy }];
+    const message = `release ${name} brings the network, and an artifact is fetched over it`;
+    return [{ reason: 'ArtifactNeedsNetwork', message, ...at, value: name, remedy }];
+  });
 }
 
 /** Settings of releases that do not exist, and orders that can not be kept. */

@@ -18,6 +18,7 @@ interface ExecutorFlags {
   readonly apiServer?: string;
   readonly planOnly?: boolean;
   readonly allowUnsigned?: boolean;
+  readonly fluxNamespaces?: string;
   readonly testBypassGates?: string;
   readonly testLeaseDuration?: number;
   readonly retain: number;
@@ -73,6 +74,7 @@ export function executorCommand(invocation: Invocation): Command {
     .option('--api-server <host:port>', 'endpoint of the API server, so that no cluster address is needed')
     .option('--plan-only', 'plan and report, and write nothing else')
     .option('--allow-unsigned', 'accept payloads that nobody signed; shown as condition Unverified')
+    .option('--flux-namespaces <names>', 'namespaces whose Flux sources a Release may name, separated by commas')
     .option('--test-bypass-gates <types>', 'gates to go past without looking; only in a test cluster')
     .option('--test-lease-duration <duration>', 'shorter Leases; only in a test cluster', duration)
     .option('--retain <n>', 'how many payloads are kept', whole, 3)
@@ -92,6 +94,7 @@ export function executorCommand(invocation: Invocation): Command {
           namespace: flags.namespace,
           planOnly: flags.planOnly ?? false,
           allowUnsigned: flags.allowUnsigned ?? false,
+          flux: { namespaces: words(flags.fluxNamespaces) },
           bypassGates: words(flags.testBypassGates),
           ...(flags.testLeaseDuration === undefined ? {} : { testLeaseMs: flags.testLeaseDuration }),
           retain: flags.retain,

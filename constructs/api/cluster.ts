@@ -39,6 +39,11 @@ const fluxSettings = z.strictObject({
   interval: duration().default('1m').meta({ description: 'How often Flux looks at the repository.' }),
   timeout: duration().default('5m').meta({ description: 'How long Flux tries.' }),
   secretRef: secretRef().optional().meta({ description: 'Secret with the credentials of the repository.' }),
+  artifactFor: z.array(dnsLabel()).max(64).default([]).meta({
+    description:
+      'Releases whose payload the executor fetches from the artifact of Flux, in place of ConfigMaps. Not for the network itself, and nothing that keelson deliver can bring.',
+    'x-kubernetes-list-type': 'set',
+  }),
 });
 
 const argoSettings = z.strictObject({

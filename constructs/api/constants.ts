@@ -71,6 +71,10 @@ export const annotations = {
   chunk: 'keelson.dev/chunk',
   /** sha256 over the joined chunks of a payload. */
   archive: 'keelson.dev/archive-sha256',
+  /** Revision of the source that a retained payload was read from. */
+  revision: 'keelson.dev/revision',
+  /** On Events: revision of what the source was made from. */
+  originRevision: 'keelson.dev/originRevision',
   /** Number of shards the ledger was divided into when this one was written. */
   shards: 'keelson.dev/ledger-shards',
   /** On the first shard of a ledger: where the release is inside a one-way span. */

@@ -3,9 +3,16 @@ import { applyReasons } from './reasons/apply.ts';
 import { gateReasons } from './reasons/gates.ts';
 import { inputReasons } from './reasons/input.ts';
 import type { Reason } from './reasons/reason.ts';
+import { sourceReasons } from './reasons/source.ts';
 
 /** The closed table of reasons: what status, events, `keelson explain` and the reference say. */
-export const reasons: readonly Reason[] = [...inputReasons, ...acceptanceReasons, ...applyReasons, ...gateReasons];
+export const reasons: readonly Reason[] = [
+  ...inputReasons,
+  ...acceptanceReasons,
+  ...sourceReasons,
+  ...applyReasons,
+  ...gateReasons,
+];
 
 const byName = new Map(reasons.map((reason) => [reason.reason, reason]));
 

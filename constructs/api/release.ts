@@ -40,23 +40,33 @@ export const changeClasses = [
 ] as const;
 export type ChangeClass = (typeof changeClasses)[number];
 
-const fluxSource = z.strictObject({
-  kind: z
-    .enum(['GitRepository', 'OCIRepository', 'Bucket', 'ExternalArtifact'])
-    .meta({ description: 'Kind of the source.' }),
-  name: dnsName().meta({ description: 'Name of the source.' }),
-  namespace: dnsLabel().meta({ description: 'Namespace of the source.' }),
-  path: z
-    .string()
-    .max(512)
-    .regex(/^[A-Za-z0-9_][A-Za-z0-9_./-]*$/)
-    .meta({ description: 'Folder of the payload inside the artifact.' }),
-});
+const fluxSource = z
+  .strictObject({
+    kind: z
+      .enum(['GitRepository', 'OCIRepository', 'Bucket', 'ExternalArtifact'])
+      .meta({ description: 'Kind of the source.' }),
+    name: dnsName().meta({ description: 'Name of the source.' }),
+    namespace: dnsLabel().meta({ description: 'Namespace of the source; the executor must be allowed to read there.' }),
+    path: z
+      .string()
+      .max(512)
+      .regex(/^[A-Za-z0-9_][A-Za-z0-9_./-]*$/)
+      .meta({ description: 'Folder of the payload inside the artifact.' }),
+  })
+  .meta({
+    description: 'Artifact of a Flux source.',
+    'x-kubernetes-validations': [
+      {
+        rule: "!self.path.matches('(^|/)[.]{0,2}(/|$)')",
+        message: 'the path must not hold empty, . or .. segments',
+      },
+    ],
+  });
 
 const releaseSource = z
   .strictObject({
     configMaps: z.strictObject({}).optional().meta({ description: 'The inbox ConfigMaps that a courier delivered.' }),
-    flux: fluxSource.optional().meta({ description: 'Artifact of a Flux source.' }),
+    flux: fluxSource.optional(),
   })
   .meta({
     description: 'Where the payload comes from; exactly one.',
@@ -224,6 +234,12 @@ export const releaseStatus = z
     failures: z.array(failure).max(10).optional(),
     failureCount: z.int().min(0).optional(),
     lastHandledReconcileAt: text(64).optional(),
+    lastAttemptedRevision: text(512)
+      .optional()
+      .meta({ description: 'Revision of the source whose payload was last looked at for acceptance.' }),
+    lastAppliedRevision: text(512)
+      .optional()
+      .meta({ description: 'Revision of the source that the payload in place was read from.' }),
   })
   .prefault(untouchedStatus);
 export type ReleaseStatus = z.output<typeof releaseStatus>;

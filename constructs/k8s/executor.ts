@@ -10,6 +10,8 @@ export interface ExecutorOptions {
   /** Reference with a digest. */
   readonly image: string;
   readonly pullSecrets: readonly string[];
+  /** Namespaces whose Flux sources may be read. */
+  readonly fluxNamespaces: readonly string[];
 }
 
 const user = 65532;
@@ -82,6 +84,7 @@ function container(options: ExecutorOptions): JsonObject {
       ...['executor', '--role=executor', `--namespace=${namespace}`, `--retain=${retain}`],
       // The usual variables lead to the cluster address of the API server, which needs a working network.
       ...(apiServer === undefined ? [] : [`--api-server=${apiServer}`]),
+      ...(options.fluxNamespaces.length === 0 ? [] : [`--flux-namespaces=${options.fluxNamespaces.join(',')}`]),
       ...(testBypassGates.length === 0 ? [] : [`--test-bypass-gates=${testBypassGates.join(',')}`]),
       ...(testLeaseDuration === undefined ? [] : [`--test-lease-duration=${testLeaseDuration}`]),
     ],

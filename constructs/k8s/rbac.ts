@@ -25,6 +25,8 @@ export interface Rights {
   readonly extraKinds: readonly string[];
   /** `group/Kind` of kinds whose last object has left the payloads: it may still have to be pruned. */
   readonly departedKinds: readonly string[];
+  /** Whether payloads are fetched from artifacts of Flux. */
+  readonly artifacts: boolean;
 }
 
 interface Rule extends JsonObject {
@@ -134,6 +136,12 @@ function ownClusterRules(): Rule[] {
   ];
 }
 
+/** The sources of Flux, and the Service behind which their artifacts are: its address is looked up, as there may be no DNS. */
+const artifactRules = (): Rule[] => [
+  rule('source.toolkit.fluxcd.io', ['buckets', 'externalartifacts', 'gitrepositories', 'ocirepositories'], read),
+  rule('', ['services'], ['get'], ['source-controller']),
+];
+
 function ownRules(): Rule[] {
   return [
     rule('keelson.dev', ['releases'], [...read, 'patch']),
@@ -175,6 +183,7 @@ export function executorRBAC(scope: Construct, rights: Rights): void {
   });
   grant(scope, account, undefined, [
     ...ownClusterRules(),
+    ...(rights.artifacts ? artifactRules() : []),
     ...objectRules(rights),
     ...escalationRules(rights.objects, 'clusterroles'),
     ...later.flatMap((namespace) => payloadRules(rights, namespace)),

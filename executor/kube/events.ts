@@ -23,6 +23,8 @@ export interface EventInput {
   /** For people; cut at 1024 bytes, redacted. */
   readonly note: string;
   readonly related?: EventTarget;
+  /** For programs that read Events. */
+  readonly annotations?: Readonly<Record<string, string>>;
 }
 
 export interface EventRecorderOptions {
@@ -197,6 +199,7 @@ export class EventRecorder {
         name: `${boundedName([regarding.name], 200).replace(/[-.]+$/, '')}.${uniqueId()}`,
         // Events about cluster-scoped objects live in `default`: the API server insists.
         namespace: regarding.namespace ?? 'default',
+        ...(input.annotations === undefined ? {} : { annotations: { ...input.annotations } }),
       },
       eventTime: microTime(clock.now()),
       type: input.type,

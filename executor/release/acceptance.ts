@@ -16,7 +16,7 @@ import { type Survey, survey } from '../apply/survey.ts';
 import type { KubeClient } from '../kube/client.ts';
 import type { KubeObject } from '../kube/types.ts';
 import type { RetainedStore } from '../source/retained.ts';
-import type { PayloadSource } from '../source/source.ts';
+import type { PayloadSources, SourceRevision } from '../source/source.ts';
 import { readTrustSecret } from '../source/trust.ts';
 import { type Verified, verifyArchive } from '../source/verify.ts';
 import { type Handled, missingRights, neededRights } from './access.ts';
@@ -30,7 +30,7 @@ export interface AcceptDeps {
   readonly client: KubeClient;
   readonly clock: Clock;
   readonly namespace: string;
-  readonly source: PayloadSource;
+  readonly source: PayloadSources;
   readonly retained: RetainedStore;
   readonly domains: readonly SealedDomain[];
   readonly allowUnsigned: boolean;
@@ -38,6 +38,8 @@ export interface AcceptDeps {
   /** Another Release of the namespace, as last seen. */
   readonly releaseOf: (name: string) => KubeObject | undefined;
   readonly onStep: (step: AcceptanceStep) => void;
+  /** Hears of the revision of a source before it is fetched. */
+  readonly onRevision: (revision: SourceRevision) => void;
 }
 
 export interface AcceptInput {
@@ -60,6 +62,8 @@ export interface Loaded {
   readonly items: readonly Item[];
   readonly unverified?: string;
   readonly fromRetained: boolean;
+  /** Where its source says so. */
+  readonly revision?: SourceRevision;
 }
 
 export interface Accepted extends Loaded {
@@ -91,14 +95,16 @@ const refuse = (step: AcceptanceStep, problems: readonly Problem[], plan?: PlanR
 
 /** Fetches and verifies a payload: from the retained copies where there is one, else from its source. */
 export async function loadPayload(
-  deps: Pick<AcceptDeps, 'client' | 'namespace' | 'source' | 'retained' | 'allowUnsigned' | 'onStep'>,
-  input: Pick<AcceptInput, 'release' | 'digest' | 'pinned' | 'signal'>,
+  deps: Pick<AcceptDeps, 'client' | 'namespace' | 'source' | 'retained' | 'allowUnsigned' | 'onStep' | 'onRevision'>,
+  input: Pick<AcceptInput, 'release' | 'digest' | 'pinned' | 'signal' | 'spec'>,
 ): Promise<{ readonly ok: true; readonly loaded: Loaded } | { readonly ok: false; readonly refused: Acceptance }> {
   const wanted = { release: input.release, digest: input.digest };
   deps.onStep('Fetch');
   const kept = await deps.retained.fetch(wanted, input.signal);
   const fromRetained = kept.type === 'archive';
-  const fetched = fromRetained || input.pinned ? kept : await deps.source.fetch(wanted, input.signal);
+  const from = input.spec.source;
+  const fetched =
+    fromRetained || input.pinned ? kept : await deps.source.fetch({ ...wanted, from }, input.signal, deps.onRevision);
   if (fetched.type !== 'archive') {
     const problems = 'problems' in fetched ? fetched.problems : [fetched.problem];
     const pinned = input.pinned && fetched.type === 'incomplete';
@@ -111,6 +117,8 @@ export async function loadPayload(
   const verified: Verified = await verifyArchive(fetched.archive, wanted, policy);
   if (!verified.ok) return { ok: false, refused: refuse('Verify', [...verified.problems, ...trust.problems]) };
   const { payload, unverified } = verified;
+  const { revision, originRevision } = fetched;
+  const origin = originRevision === undefined ? {} : { originRevision };
   return {
     ok: true,
     loaded: {
@@ -119,16 +127,10 @@ export async function loadPayload(
       items: itemsOf(payload),
       fromRetained,
       ...(unverified === undefined ? {} : { unverified }),
+      ...(revision === undefined ? {} : { revision: { revision, ...origin } }),
     },
   };
 }
-
-const noFluxSource: Problem = {
-  reason: 'InvalidSpec',
-  message: 'this version reads payloads from ConfigMaps alone, and the Release names a source of Flux',
-  path: 'spec.source.flux',
-  remedy: 'set spec.source.configMaps',
-};
 
 const notRetained = (digest: string): Problem => ({
   reason: 'PinNotRetained',
@@ -138,7 +140,6 @@ const notRetained = (digest: string): Problem => ({
 
 /** All steps. Rejects with the signal's reason; everything else is an answer. */
 export async function accept(deps: AcceptDeps, input: AcceptInput): Promise<Acceptance> {
-  if (input.spec.source.flux !== undefined) return refuse('Fetch', [noFluxSource]);
   const got = await loadPayload(deps, input);
   if (!got.ok) return got.refused;
   const { loaded } = got;

@@ -1,5 +1,5 @@
 /** All Releases of a namespace: a worker and a reporter for each, fed by watches. */
-import { apiVersion, labels, timings } from '../../constructs/api/constants.ts';
+import { annotations, apiVersion, labels, timings } from '../../constructs/api/constants.ts';
 import type { Clock, Random } from '../../constructs/lib/clock.ts';
 import type { EngineOptions } from '../apply/engine.ts';
 import type { KubeClient } from '../kube/client.ts';
@@ -7,8 +7,11 @@ import type { Contact } from '../kube/contact.ts';
 import type { EventInput } from '../kube/events.ts';
 import { Reflector, type ReflectorEvent, type ReflectorProblem, type ReflectorTimings } from '../kube/reflector.ts';
 import { type KubeObject, refOf } from '../kube/types.ts';
+import { type FluxOptions, fluxSource } from '../source/flux.ts';
+import { FluxWatch } from '../source/flux-watch.ts';
 import { inboxSource } from '../source/inbox.ts';
 import { retainedStore } from '../source/retained.ts';
+import { payloadSources } from '../source/sources.ts';
 import { dependentsToWake } from './dependents.ts';
 import type { SealedDomain } from './domain.ts';
 import { edgeOf } from './edge.ts';
@@ -50,6 +53,7 @@ export interface ControllerOptions {
   readonly timings: ControllerTimings;
   readonly contact: Contact;
   readonly reflector?: Partial<ReflectorTimings>;
+  readonly flux: FluxOptions;
   /** Called before every write. @throws when this process may not write any more. */
   readonly check: () => void;
   readonly onEvent?: (event: EventInput) => void;
@@ -75,6 +79,7 @@ class Controller {
   readonly #options: ControllerOptions;
   readonly #releases: Reflector;
   readonly #inbox: Reflector;
+  readonly #flux: FluxWatch;
   readonly #managed = new Map<string, Managed>();
   readonly #ending = new Set<Promise<unknown>>();
 
@@ -94,12 +99,18 @@ class Controller {
       transform: ({ apiVersion: version, kind, metadata }) => ({ apiVersion: version, kind, metadata }),
       handler: (event) => this.#onInbox(event),
     });
+    this.#flux = new FluxWatch({
+      ...common,
+      namespaces: options.flux.namespaces,
+      onChange: (release) => this.#managed.get(release)?.worker.poke(),
+    });
   }
 
   async run(signal: AbortSignal): Promise<void> {
     const deaf = this.#options.contact.listen(() => this.#lookAnew());
     await Promise.all([this.#releases.run(signal), this.#inbox.run(signal)]);
     deaf();
+    await this.#flux.close();
     for (const { stop } of this.#managed.values()) stop.abort();
     await Promise.all([...this.#managed.values()].map(({ ended }) => ended));
     await Promise.all(this.#ending);
@@ -128,6 +139,7 @@ class Controller {
     const managed = this.#managed.get(name);
     if (managed === undefined) return;
     this.#managed.delete(name);
+    this.#flux.want(name, undefined);
     managed.stop.abort();
     const ending = managed.ended.finally(() => this.#ending.delete(ending));
     this.#ending.add(ending);
@@ -144,6 +156,7 @@ class Controller {
       });
       return;
     }
+    this.#flux.want(name, read.view.spec.source.flux);
     const known = this.#managed.get(name);
     if (known !== undefined && known.uid === read.view.uid) {
       known.worker.update(read.view);
@@ -181,7 +194,10 @@ class Controller {
       domains,
       engine,
       check,
-      source: inboxSource(client, namespace),
+      source: payloadSources(
+        inboxSource(client, namespace),
+        fluxSource({ client, clock, random, options: this.#options.flux }),
+      ),
       retained: retainedStore(client, namespace),
       options: this.#options.worker,
       releaseOf: (other) => this.#releases.objects.get(`${namespace}/${other}`),
@@ -222,9 +238,23 @@ class Controller {
       reason,
       action: 'Reconcile',
       note: message === '' ? reason : message,
+      ...revisionNotes(record),
     });
     return now;
   }
+}
+
+/** What of an Event a program needs to tell the commit that it is about. */
+function revisionNotes({ outcome, attempted, revision }: WorkerRecord): Pick<EventInput, 'annotations'> {
+  const about = outcome.kind === 'steady' ? revision?.revision : (attempted ?? revision?.revision);
+  if (about === undefined) return {};
+  const origin = revision?.revision === about ? revision.originRevision : undefined;
+  return {
+    annotations: {
+      [annotations.revision]: about,
+      ...(origin === undefined ? {} : { [annotations.originRevision]: origin }),
+    },
+  };
 }
 
 function readConditions(release: KubeObject) {

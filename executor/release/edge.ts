@@ -20,6 +20,8 @@ export function edgeOf(record: WorkerRecord): string {
     record.span,
     record.unverified,
     record.handledAt,
+    record.attempted,
+    record.applied,
     progress?.phases.map(({ name, state, gates }) => [
       name,
       state,

@@ -11,6 +11,7 @@ import type { Problem } from '../../constructs/lib/problems.ts';
 import type { PassOutcome } from '../apply/engine.ts';
 import type { LedgerStore } from '../apply/ledger-store.ts';
 import { PassProgress } from '../apply/progress.ts';
+import type { SourceRevision } from '../source/source.ts';
 import type { Loaded } from './acceptance.ts';
 import { positionOf, problemOutcome, settledOutcome, workOutcome } from './outcomes.ts';
 import { initialRecord, type PlanRecord, type WorkerRecord } from './record.ts';
@@ -89,6 +90,8 @@ export class Journal {
     record.actual ??= status.actual;
     if (record.history.length === 0) record.history = status.history ?? [];
     record.plan ??= status.plan as PlanRecord | undefined;
+    record.attempted ??= status.lastAttemptedRevision;
+    record.applied ??= status.lastAppliedRevision;
     this.#resuming =
       this.completed &&
       desiredDigest({ status, generation, ...view }) === record.actual &&
@@ -143,6 +146,7 @@ export class Journal {
     record.actual = index.digest;
     record.verified = loaded.unverified === undefined;
     record.unverified = loaded.unverified;
+    record.revision = loaded.revision;
     record.progress = new PassProgress(
       index.digest,
       index.content,
@@ -159,6 +163,12 @@ export class Journal {
     record.step = step;
     if (record.accepted.status !== 'False') record.accepted = { status: 'Unknown', step, message: '' };
     this.outcome({ kind: 'applying', reason: step, message: `${step} of payload ${record.desired ?? ''}` });
+  }
+
+  /** A revision of the source is about to be fetched. */
+  attempted({ revision }: SourceRevision): void {
+    this.record.attempted = revision;
+    this.tell();
   }
 
   refused(step: AcceptanceStep, problems: readonly Problem[]): void {
@@ -227,6 +237,7 @@ export class Journal {
     record.step = 'Completed';
     record.handledAt = requestedAt ?? record.handledAt;
     record.lookedAt = this.#clock.monotonic();
+    record.applied = record.revision?.revision;
     if (record.progress !== undefined) this.outcome(settledOutcome(digest, record.progress, this.#clock.now()));
   }
 

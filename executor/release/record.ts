@@ -4,6 +4,7 @@ import type { ChangeClass, HistoryEntry, ReleaseState } from '../../constructs/a
 import type { SpanPosition } from '../../constructs/api/span.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
 import type { PassProgress } from '../apply/progress.ts';
+import type { SourceRevision } from '../source/source.ts';
 import type { PlanCounts } from './status.ts';
 
 export interface PlanRecord {
@@ -57,6 +58,10 @@ export interface WorkerRecord {
   pin: string | undefined;
   hold: string | undefined;
   handledAt: string | undefined;
+  /** Revision of the source that was last looked at, that of the accepted payload, and the one that was carried out. */
+  attempted: string | undefined;
+  revision: SourceRevision | undefined;
+  applied: string | undefined;
   /** Objects that left the payload and stay, with the reason. */
   left: readonly { readonly id: string; readonly why: string }[];
 }
@@ -89,5 +94,8 @@ export const initialRecord = (): WorkerRecord => ({
   pin: undefined,
   hold: undefined,
   handledAt: undefined,
+  attempted: undefined,
+  revision: undefined,
+  applied: undefined,
   left: [],
 });

@@ -213,6 +213,8 @@ export function statusOf(record: WorkerRecord, previous: readonly Condition[], n
     failures: sortProblems(record.problems).slice(0, limits.failures).map(failureOf),
     failureCount: record.problems.length,
     ...(record.handledAt === undefined ? {} : { lastHandledReconcileAt: record.handledAt }),
+    ...(record.attempted === undefined ? {} : { lastAttemptedRevision: record.attempted }),
+    ...(record.applied === undefined ? {} : { lastAppliedRevision: record.applied }),
   };
   return fitted(status);
 }

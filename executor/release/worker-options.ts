@@ -5,7 +5,7 @@ import type { EngineOptions } from '../apply/engine.ts';
 import type { KubeClient } from '../kube/client.ts';
 import type { KubeObject } from '../kube/types.ts';
 import type { RetainedStore } from '../source/retained.ts';
-import type { PayloadSource } from '../source/source.ts';
+import type { PayloadSources } from '../source/source.ts';
 import type { SealedDomain } from './domain.ts';
 import type { WorkerRecord } from './record.ts';
 
@@ -27,7 +27,7 @@ export interface WorkerDeps {
   readonly clock: Clock;
   readonly random: Random;
   readonly namespace: string;
-  readonly source: PayloadSource;
+  readonly source: PayloadSources;
   readonly retained: RetainedStore;
   readonly domains: readonly SealedDomain[];
   readonly options: WorkerOptions;

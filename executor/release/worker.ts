@@ -165,7 +165,13 @@ export class ReleaseWorker {
     const { actual } = this.record;
     if (actual === undefined || this.#current?.payload.index.digest === actual) return [];
     const pinned = actual !== view.spec.payload.digest;
-    const got = await loadPayload(this.#acceptDeps(false), { release: view.name, digest: actual, pinned, signal });
+    const got = await loadPayload(this.#acceptDeps(false), {
+      release: view.name,
+      digest: actual,
+      pinned,
+      spec: view.spec,
+      signal,
+    });
     if (!got.ok) return got.refused.type === 'refused' ? got.refused.problems : [];
     this.#current = got.loaded;
     this.#journal.loaded(got.loaded);
@@ -190,6 +196,9 @@ export class ReleaseWorker {
       concurrency: engine.concurrency,
       onStep: (step) => {
         if (tellSteps) this.#journal.step(step);
+      },
+      onRevision: (revision) => {
+        if (tellSteps) this.#journal.attempted(revision);
       },
     };
   }
@@ -258,7 +267,11 @@ export class ReleaseWorker {
     const { digest } = payload.index;
     if (!accepted.fromRetained) {
       this.#deps.check();
-      const unkept = await this.#deps.retained.save({ release: view.name, digest }, archive, signal);
+      const unkept = await this.#deps.retained.save(
+        { release: view.name, digest, ...accepted.revision },
+        archive,
+        signal,
+      );
       if (unkept.length > 0) return this.#failed(unkept);
     }
     const formerPhases = this.#current?.payload.index.content.phases.map(({ name }) => name) ?? [];

@@ -1,10 +1,10 @@
 /** Reads the ConfigMaps that hold archives of one release, whichever of the two kinds of copies they are. */
-import { labels } from '../../constructs/api/constants.ts';
+import { annotations, labels } from '../../constructs/api/constants.ts';
 import { joinChunks } from '../../constructs/api/payload-chunks.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
 import type { KubeClient } from '../kube/client.ts';
 import type { KubeObject } from '../kube/types.ts';
-import type { Fetched } from './source.ts';
+import type { Fetched, SourceRevision } from './source.ts';
 
 export type ChunksRead =
   | { readonly type: 'read'; readonly configMaps: readonly ChunkRead[] }
@@ -49,11 +49,18 @@ export async function readChunks(
   return { type: 'unavailable', problem: { reason: 'ApiUnavailable', message: listed.message } };
 }
 
+/** Which revision of a source a copy was made from, where it says so. */
+function revisionOf(digest: string, chunks: readonly ChunkRead[]): Partial<SourceRevision> {
+  const notes = chunks.map(({ metadata }) => metadata.annotations ?? {});
+  const revision = notes.find((each) => each[annotations.payload] === digest)?.[annotations.revision];
+  return revision === undefined ? {} : { revision };
+}
+
 /** The archive of a payload out of the chunks of its release. */
 export function assemble(digest: string, chunks: ChunksRead): Fetched {
   if (chunks.type === 'unavailable') return chunks;
   const joined = joinChunks(digest, chunks.configMaps);
-  if (joined.ok) return { type: 'archive', archive: joined.value };
+  if (joined.ok) return { type: 'archive', archive: joined.value, ...revisionOf(digest, chunks.configMaps) };
   const [first] = joined.problems;
   if (first?.reason === 'PayloadIncomplete') return { type: 'incomplete', problem: first };
   return { type: 'broken', problems: joined.problems };

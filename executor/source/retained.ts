@@ -1,18 +1,23 @@
 /** The executor's own copies of payloads: written once at acceptance, never by a courier, and the only ones it runs from. */
 import { annotations, managers } from '../../constructs/api/constants.ts';
-import { chunkPayload } from '../../constructs/api/payload-chunks.ts';
+import { type ChunkConfigMap, chunkPayload } from '../../constructs/api/payload-chunks.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
 import type { KubeClient } from '../kube/client.ts';
 import type { KubeObject } from '../kube/types.ts';
 import { assemble, type ChunkRead, readChunks } from './chunks.ts';
-import type { Fetched, PayloadSource, WantedPayload } from './source.ts';
+import type { Fetched, PayloadSource, SourceRevision, WantedPayload } from './source.ts';
 
 export interface RetainedStore extends PayloadSource {
   /** Stores the archive; what is stored already is left as it is. Answers what went wrong. */
-  save(wanted: WantedPayload, archive: Uint8Array, signal: AbortSignal): Promise<Problem[]>;
+  save(wanted: WantedPayload & Partial<SourceRevision>, archive: Uint8Array, signal: AbortSignal): Promise<Problem[]>;
   /** Deletes the oldest copies beyond `retain`, and never one of `keep`. Answers the digests that were dropped. */
   drop(release: string, keep: ReadonlySet<string>, retain: number, signal: AbortSignal): Promise<string[]>;
 }
+
+const withRevision = (chunk: ChunkConfigMap, revision: string): ChunkConfigMap => ({
+  ...chunk,
+  metadata: { ...chunk.metadata, annotations: { ...chunk.metadata.annotations, [annotations.revision]: revision } },
+});
 
 const digestOf = (chunk: ChunkRead): string => chunk.metadata.annotations?.[annotations.payload] ?? '';
 
@@ -40,12 +45,13 @@ export function retainedStore(client: KubeClient, namespace: string): RetainedSt
   }
 
   async function save(
-    { release, digest }: WantedPayload,
+    { release, digest, revision }: WantedPayload & Partial<SourceRevision>,
     archive: Uint8Array,
     signal: AbortSignal,
   ): Promise<Problem[]> {
     const problems: Problem[] = [];
-    for (const chunk of chunkPayload('retained', { release, digest, namespace }, archive)) {
+    for (const plain of chunkPayload('retained', { release, digest, namespace }, archive)) {
+      const chunk = revision === undefined ? plain : withRevision(plain, revision);
       const outcome = await client.apply(chunk as unknown as KubeObject, { fieldManager: managers.objects, signal });
       if (outcome.type !== 'created' && outcome.type !== 'configured' && outcome.type !== 'unchanged')
         problems.push({

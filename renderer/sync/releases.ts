@@ -1,3 +1,4 @@
+import { deliveryPath, fluxOf } from '../../constructs/api/cluster.ts';
 import { apiVersion } from '../../constructs/api/constants.ts';
 import type { ChunkConfigMap } from '../../constructs/api/payload-chunks.ts';
 import { keptByCouriers } from '../../constructs/k8s/couriers.ts';
@@ -12,24 +13,34 @@ export interface DeliveredRelease {
   readonly chunks: readonly ChunkConfigMap[];
 }
 
-/** Unit `sync/20-releases`: each release's payload in ConfigMaps, and the Release that asks for it. */
+/** Unit `sync/20-releases`: each release's payload in ConfigMaps or none of it, and the Release that asks for it. */
 export function releasesUnit(loaded: LoadedCluster, releases: readonly DeliveredRelease[]): JsonObject[] {
   const { namespace } = loaded.cluster.spec.executor;
   return synthesize((scope) => {
     for (const release of releases) {
-      for (const chunk of release.chunks) new ManifestObject(scope, chunk as unknown as NamedManifest);
+      const source = sourceOf(loaded, release.name);
+      if ('configMaps' in source)
+        for (const chunk of release.chunks) new ManifestObject(scope, chunk as unknown as NamedManifest);
       new ManifestObject(scope, {
         apiVersion,
         kind: 'Release',
         metadata: { name: release.name, namespace, labels: ownLabels, annotations: keptByCouriers },
         spec: {
           payload: { digest: release.digest },
-          source: { configMaps: {} },
+          source,
           ...deliverySettings(loaded, release.name),
         },
       });
     }
   });
+}
+
+/** Where the executor finds the payload of a release: in the inbox, or in the artifact that the tree itself becomes. */
+function sourceOf({ cluster }: LoadedCluster, release: string): JsonObject {
+  const { namespace, prefix, artifactFor } = fluxOf(cluster.spec.delivery);
+  if (!artifactFor.includes(release)) return { configMaps: {} };
+  const path = `${deliveryPath(cluster)}/payload/${release}`;
+  return { flux: { kind: 'GitRepository', namespace, name: prefix, path } };
 }
 
 /** What `spec.releases` of cluster.yaml says about a release; it never reaches the payload. */

@@ -1,3 +1,4 @@
+import { fluxOf } from '../../constructs/api/cluster.ts';
 import type { Requirement } from '../../constructs/api/payload.ts';
 import { executorDeployment } from '../../constructs/k8s/executor.ts';
 import { synthesize } from '../../constructs/k8s/manifest.ts';
@@ -41,6 +42,8 @@ function pullSecretsOf(image: string, loaded: LoadedCluster): string[] {
 /** Unit `sync/10-system`: what must be there before anything else can be looked at. */
 export function systemUnit(input: SystemInput, image: string): JsonObject[] {
   const { spec } = input.loaded.cluster;
+  const { namespace, artifactFor } = fluxOf(spec.delivery);
+  const artifacts = artifactFor.length > 0;
   return synthesize((scope) => {
     systemNamespace(scope, spec);
     definitions(scope);
@@ -50,8 +53,14 @@ export function systemUnit(input: SystemInput, image: string): JsonObject[] {
       requires: input.requires,
       extraKinds: spec.allow.extraKinds,
       departedKinds: input.departedKinds,
+      artifacts,
     });
     admissionPolicies(scope, spec);
-    executorDeployment(scope, { spec, image, pullSecrets: pullSecretsOf(image, input.loaded) });
+    executorDeployment(scope, {
+      spec,
+      image,
+      pullSecrets: pullSecretsOf(image, input.loaded),
+      fluxNamespaces: artifacts ? [namespace] : [],
+    });
   });
 }
