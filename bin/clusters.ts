@@ -15,7 +15,9 @@ export interface ClusterFolder {
 /** The folders that `-c` names, or the only one under clusters/. @throws ProblemError */
 export async function clusterFolders(invocation: Invocation, options: CommonOptions): Promise<ClusterFolder[]> {
   const named = options.cluster ?? [];
-  if (named.length > 0) return named.map((name) => toFolder(invocation, name));
+  // A folder that is named twice is meant once.
+  if (named.length > 0)
+    return [...new Map(named.map((name) => toFolder(invocation, name)).map((one) => [one.path, one])).values()];
   const entries = await readdir(resolve(invocation.cwd, 'clusters'), { withFileTypes: true }).catch(() => []);
   const found = entries.filter((entry) => entry.isDirectory() && !entry.name.startsWith('.')).map((e) => e.name);
   const [only, ...more] = found.sort();

@@ -1,5 +1,5 @@
 import { Command, CommanderError, Option } from 'commander';
-import { failure } from './failure.ts';
+import { asksForJson, failure, problemsJson } from './failure.ts';
 import { type ExitCode, exitCodes, type Invocation, outputFormats } from './invocation.ts';
 import { version } from './version.ts';
 
@@ -15,7 +15,7 @@ interface Root {
 
 const collect = (value: string, before: readonly string[] = []): string[] => [...before, value];
 
-function root(invocation: Invocation): Root {
+function root(invocation: Invocation, json: boolean): Root {
   let code: ExitCode = exitCodes.done;
   const program = new Command('keelson')
     .description("Keeps a cluster's substrate in Git, and calls nothing ready until something looked.")
@@ -28,7 +28,8 @@ function root(invocation: Invocation): Root {
     .showHelpAfterError('(keelson help VERB tells more)')
     .configureOutput({
       writeOut: (text) => invocation.out(text.trimEnd()),
-      writeErr: (text) => invocation.err(text.trimEnd()),
+      // What is wrong with a command line is told once, in the form that was asked for.
+      writeErr: (text) => json || invocation.err(text.trimEnd()),
     });
   return {
     program,
@@ -55,6 +56,7 @@ function renderingCommands({ program, action }: Root): void {
     .description('render a cluster; without options nothing is written')
     .option('--out <folder>', 'write the tree below this folder')
     .option('--check', 'compare with the folder, or with what is published; exit 3 when it differs')
+    .option('--no-cache', 'use nothing that earlier renders left in the cache folder')
     .action(action(() => import('./commands/render.ts')));
   program
     .command('plan')
@@ -86,6 +88,14 @@ function renderingCommands({ program, action }: Root): void {
     .option('--out <file>', 'file of the private key; the public key goes to FILE.pub', 'keelson-signing.key')
     .action(action(() => import('./commands/keys.ts')));
   program
+    .command('mirror')
+    .description('copy all that a cluster pulls and is rendered from, by digest, to a registry or a folder')
+    .option('--to <registry>', 'registry, with or without a path; wherever spec.registries leads when absent')
+    .option('--oci <folder>', 'folder of an OCI image layout in place of a registry')
+    .option('--from <folder>', 'folder of an OCI image layout in place of the registries that specs name')
+    .option('--jobs <n>', 'blobs at a time', '4')
+    .action(action(() => import('./commands/mirror.ts')));
+  program
     .command('verify')
     .description('check a rendered tree: digests, files and signatures')
     .option('--from <folder>', 'folder of a rendered tree in place of what is published')
@@ -109,6 +119,7 @@ function clusterCommands({ program, action }: Root): void {
     .option('--replace-trust', 'let the keys given replace others that are trusted now')
     .option('--timeout <duration>', 'how long to wait for the executor', '5m')
     .option('--no-wait', 'do not wait for the executor')
+    .option('--no-courier', 'leave the objects of Flux or Argo CD out, where they are not installed yet')
     .action(action(() => import('./commands/bootstrap.ts')));
   program
     .command('deliver')
@@ -155,7 +166,8 @@ async function runningCommands(root: Root, invocation: Invocation, verb: string 
 
 /** Runs a command line (without program names). Nothing throws: errors are told, and become the exit status. */
 export async function main(args: readonly string[], invocation: Invocation): Promise<ExitCode> {
-  const made = root(invocation);
+  const json = asksForJson(args);
+  const made = root(invocation, json);
   renderingCommands(made);
   clusterCommands(made);
   helpCommands(made);
@@ -164,9 +176,14 @@ export async function main(args: readonly string[], invocation: Invocation): Pro
     await made.program.parseAsync([...args], { from: 'user' });
     return made.code();
   } catch (error) {
-    if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.done : exitCodes.invalid;
-    const { text, code } = failure(error, invocation.signal);
-    invocation.err(text);
+    if (error instanceof CommanderError) {
+      if (error.exitCode === 0) return exitCodes.done;
+      const message = error.message.replace(/^error: /, '');
+      if (json) invocation.err(problemsJson([{ reason: 'CommandInvalid', message }]));
+      return exitCodes.invalid;
+    }
+    const { text, problems, code } = failure(error, invocation.signal);
+    invocation.err(json ? problemsJson(problems) : text);
     return code;
   }
 }

@@ -3,29 +3,31 @@ import { tmpdir } from 'node:os';
 import { delimiter, isAbsolute, join, resolve } from 'node:path';
 import type { RegistryMirror } from '../constructs/api/cluster.ts';
 import { ProblemError, refuseProblems } from '../constructs/lib/problems.ts';
+import type { HelmCache } from '../renderer/cache/helm.ts';
 import { maxChartBytes } from '../renderer/charts/acquire.ts';
 import { createChartCache } from '../renderer/charts/cache.ts';
 import { loadChart, lockChart } from '../renderer/charts/load.ts';
 import type { ChartSupply } from '../renderer/charts/types.ts';
 import type { DomainRenderer } from '../renderer/domain.ts';
-import { createProofStore, renderDeterministic } from '../renderer/helm/determinism.ts';
+import { createProofStore, proofOf, renderDeterministic } from '../renderer/helm/determinism.ts';
 import { type Helm, openHelm } from '../renderer/helm/open.ts';
 import { createHttpClient } from '../renderer/http/client.ts';
 import { proxyFromEnvironment } from '../renderer/http/proxy.ts';
-import type { HttpClient } from '../renderer/http/types.ts';
+import type { HttpClient, RetryPolicy } from '../renderer/http/types.ts';
 import type { LoadedCluster } from '../renderer/load/load.ts';
 import type { LockRecorder } from '../renderer/lock/collect.ts';
 import { findHelmVersion } from '../renderer/lock/helm.ts';
 import { type NetworkSupply, networkRenderer } from '../renderer/network/render.ts';
 import { mirrorCertificates } from '../renderer/oci/certificates.ts';
 import { dockerCredentials, helperEnvironment, registryConfigFiles } from '../renderer/oci/credentials.ts';
-import { mirrorHosts } from '../renderer/oci/mirrors.ts';
+import { mirrorHosts, unmirrored } from '../renderer/oci/mirrors.ts';
 import { reachableHosts } from '../renderer/oci/reference.ts';
 import { createRegistryClient, type RegistryClient } from '../renderer/oci/registry.ts';
+import { openSession, type RegistrySession } from '../renderer/oci/session.ts';
 import type { Invocation } from './invocation.ts';
 
 /** Folder of what was fetched and proven before; losing it costs a download. */
-function cacheFolder(env: Invocation['env']): string {
+export function cacheFolder(env: Invocation['env']): string {
   const home =
     env.KEELSON_CACHE ?? (env.XDG_CACHE_HOME === undefined ? undefined : join(env.XDG_CACHE_HOME, 'keelson'));
   return home ?? join(env.HOME ?? tmpdir(), '.cache', 'keelson');
@@ -34,13 +36,20 @@ function cacheFolder(env: Invocation['env']): string {
 export interface Connection {
   readonly http: HttpClient;
   readonly registry: RegistryClient;
+  /** Takes references as they are, without mirrors. */
+  readonly session: RegistrySession;
+}
+
+export interface ConnectionRules {
+  readonly folder: string;
+  readonly hosts: readonly string[];
+  readonly field: string;
+  readonly registries: readonly RegistryMirror[];
+  readonly retry?: Partial<RetryPolicy>;
 }
 
 /** The way out to registries and chart hosts, by the rules of a cluster. @throws ProblemError for a bad certificate. */
-export async function connect(
-  invocation: Invocation,
-  rules: { folder: string; hosts: readonly string[]; field: string; registries: readonly RegistryMirror[] },
-): Promise<Connection> {
+export async function connect(invocation: Invocation, rules: ConnectionRules): Promise<Connection> {
   const { env, clock, random } = invocation;
   const { certificates, problems } = await mirrorCertificates(rules.registries, rules.folder);
   refuseProblems(problems);
@@ -51,9 +60,11 @@ export async function connect(
     random,
     proxy: proxyFromEnvironment(env),
     ca: certificates,
+    ...(rules.retry === undefined ? {} : { retry: rules.retry }),
   });
   const credentials = dockerCredentials({ configFiles: registryConfigFiles(env), helperEnv: helperEnvironment(env) });
-  return { http, registry: createRegistryClient({ http, credentials, registries: rules.registries }) };
+  const options = { http, credentials, registries: rules.registries };
+  return { http, registry: createRegistryClient(options), session: openSession(options) };
 }
 
 /** The helm program: `KEELSON_HELM`, or the first on the PATH. @throws ProblemError when there is none. */
@@ -84,14 +95,15 @@ interface Tools extends Connection {
   readonly helm: () => Promise<Helm>;
 }
 
-async function openTools(invocation: Invocation, loaded: LoadedCluster, folder: string): Promise<Tools> {
+async function openTools(invocation: Invocation, loaded: LoadedCluster, use: Use): Promise<Tools> {
   const { spec } = loaded.cluster;
+  const { folder } = use;
   const hosts = spec.allow.chartHosts;
   const connection = await connect(invocation, {
     folder,
     hosts,
     field: 'spec.allow.chartHosts',
-    registries: spec.registries,
+    registries: use.origins === true ? unmirrored(spec.registries) : spec.registries,
   });
   let opened: Promise<Helm> | undefined;
   const open = async (): Promise<Helm> => {
@@ -116,6 +128,7 @@ function networkSupply(
   loaded: LoadedCluster,
   tools: Tools,
   recorder?: LockRecorder,
+  outputs?: HelmCache,
 ): NetworkSupply {
   const cache = cacheFolder(invocation.env);
   const charts: ChartSupply = {
@@ -132,10 +145,14 @@ function networkSupply(
       return chart;
     },
     async helm(input, signal) {
+      const locked = loaded.lock?.spec.tools.helm?.replace(/^v/, '');
+      const known = locked === undefined ? undefined : await outputs?.read(proofOf(input, locked));
+      if (known !== undefined && locked !== undefined) return { ok: true, value: { ...known, version: locked } };
       const helm = await tools.helm();
       const output = await renderDeterministic(helm, input, { proofs, clock: invocation.clock }, signal);
       if (!output.ok) return output;
       recorder?.proof(output.value.proof);
+      await outputs?.write(output.value.proof, output.value);
       return { ok: true, value: { ...output.value, version: helm.version } };
     },
   };
@@ -146,17 +163,34 @@ const kindsOnly = networkRenderer({
   helm: () => Promise.reject(new TypeError('no supply')),
 });
 
+/** What domains are opened for. */
+interface Use {
+  /** Of the cluster. */
+  readonly folder: string;
+  /** Charts come from where specs say, and from no mirror: it is about to be filled. */
+  readonly origins?: boolean;
+}
+
 /** The domains that this program renders, over real tools. */
-export function domains(invocation: Invocation, folder: string, recorder?: LockRecorder): DomainRenderer[] {
+export function domains(
+  invocation: Invocation,
+  folder: string,
+  recorder?: LockRecorder,
+  origins = false,
+  outputs?: HelmCache,
+): DomainRenderer[] {
   return [
     {
       domain: kindsOnly.domain,
       kinds: kindsOnly.kinds,
       async render(loaded, signal) {
         if (loaded.specs.length === 0) return { releases: [], problems: [], warnings: [] };
-        const tools = await openTools(invocation, loaded, folder);
+        const tools = await openTools(invocation, loaded, { folder, origins });
         try {
-          return await networkRenderer(networkSupply(invocation, loaded, tools, recorder)).render(loaded, signal);
+          return await networkRenderer(networkSupply(invocation, loaded, tools, recorder, outputs)).render(
+            loaded,
+            signal,
+          );
         } finally {
           tools.http.close();
         }

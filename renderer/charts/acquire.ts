@@ -1,6 +1,8 @@
 import { type Digest, isDigest } from '../../constructs/lib/digest.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
 import { pullChartLayer } from '../oci/chartlayer.ts';
+import { archiveReference } from '../oci/reference.ts';
+import type { RegistryFailure } from '../oci/types.ts';
 import { type ChartSource, checkChartSource } from './source.ts';
 import type { ChartRequest, ChartSupply, Checked } from './types.ts';
 
@@ -40,12 +42,25 @@ async function fetchSource(
   supply: ChartSupply,
   signal?: AbortSignal,
 ): Promise<Fetched> {
-  if (source.kind === 'https') return fetchHttps(source.url, supply, signal);
+  if (source.kind === 'https') {
+    const place = archiveReference(source.url);
+    const mirrored = expected !== undefined && place !== undefined && supply.registry.isMirrored(place);
+    if (!mirrored) return fetchHttps(source.url, supply, signal);
+    // A mirror rule that covers host and path of the URL leads to where `keelson mirror` put the archive.
+    const blob = await supply.registry.blob(place, expected, maxChartBytes, signal);
+    return blob.ok ? { ok: true, bytes: blob.value, digest: expected } : unfetched(blob.failure);
+  }
   const layer = await pullChartLayer(supply.registry, source.ref, expected, maxChartBytes, signal);
   if (layer.ok) return { ok: true, ...layer.value };
-  const { kind, message, remedy } = layer.failure;
-  return { ok: false, mismatch: kind === 'digestMismatch', message, ...(remedy === undefined ? {} : { remedy }) };
+  return unfetched(layer.failure);
 }
+
+const unfetched = ({ kind, message, remedy }: RegistryFailure): Fetched => ({
+  ok: false,
+  mismatch: kind === 'digestMismatch',
+  message,
+  ...(remedy === undefined ? {} : { remedy }),
+});
 
 const fail = (problem: Problem): Checked<never> => ({ ok: false, problems: [problem] });
 

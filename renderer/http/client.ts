@@ -2,7 +2,8 @@ import { backoff } from '../../constructs/lib/backoff.ts';
 import { admitUrl, parseUrl, safeUrl } from './address.ts';
 import { createAgents } from './agents.ts';
 import { type ExchangeContext, exchange } from './exchange.ts';
-import { classifyError } from './failures.ts';
+import { classifyError, SinkError } from './failures.ts';
+import { retryAfter } from './retryafter.ts';
 import type {
   HttpClient,
   HttpClientOptions,
@@ -40,15 +41,6 @@ function without(headers: Readonly<Record<string, string>>, name: string): Recor
   return Object.fromEntries(Object.entries(headers).filter(([key]) => key.toLowerCase() !== name));
 }
 
-/** Milliseconds that the server asks to wait, or undefined. */
-function retryAfter(reply: HttpReply, now: number): number | undefined {
-  const text = reply.headers.get('retry-after');
-  if (text === undefined) return undefined;
-  if (/^[0-9]+$/.test(text)) return Number(text) * 1000;
-  const date = Date.parse(text);
-  return Number.isNaN(date) ? undefined : Math.max(0, date - now);
-}
-
 /** A client bound to one list of hosts; it keeps connections open until `close`. */
 export function createHttpClient(options: HttpClientOptions): HttpClient {
   const limits = { ...defaultLimits, ...options.limits };
@@ -56,16 +48,20 @@ export function createHttpClient(options: HttpClientOptions): HttpClient {
   const agents = createAgents(options.proxy ?? {}, options.ca ?? []);
   const { clock } = options;
 
-  const admit = (text: string) => admitUrl(text, options.allowedHosts, options.allowField);
+  const admit = (text: string, more: readonly string[] = []) =>
+    admitUrl(text, [...options.allowedHosts, ...more], options.allowField);
 
   /** The next address of a redirect, or why there is none. */
-  function nextHop(url: URL, location: string | undefined, hop: number): { url: URL } | Attempt {
+  function nextHop(url: URL, location: string | undefined, hop: number, request: HttpRequest): { url: URL } | Attempt {
+    if (request.method === 'POST' || request.method === 'PUT' || request.method === 'DELETE')
+      return redirectFailure(url, `a redirect of a ${request.method} is refused`);
     if (hop >= limits.maxRedirects) return redirectFailure(url, `more than ${limits.maxRedirects} redirects`);
     // Relative forms become absolute; a full URL is judged as it was written.
     const absolute = location === undefined ? undefined : parseUrl(location, url);
     if (location === undefined || absolute === undefined)
       return redirectFailure(url, 'a redirect without a usable Location');
-    const admitted = admit(URL.canParse(location) ? location : absolute.href);
+    const more = request.redirects === 'https' && absolute.protocol === 'https:' ? [absolute.host] : [];
+    const admitted = admit(URL.canParse(location) ? location : absolute.href, more);
     if (!admitted.ok) {
       const { failure } = admitted;
       return {
@@ -79,6 +75,11 @@ export function createHttpClient(options: HttpClientOptions): HttpClient {
     return { url: admitted.url };
   }
 
+  function contextOf(request: HttpRequest, deadline: number, onHead: () => void): ExchangeContext {
+    const { idleMs, totalMs } = { ...limits, ...request.limits };
+    return { clock, agents, maxBytes: request.maxBytes ?? limits.maxBytes, idleMs, totalMs, deadline, onHead };
+  }
+
   async function attempt(first: URL, request: HttpRequest, deadline: number): Promise<Attempt> {
     let url = first;
     let headers: Readonly<Record<string, string>> = request.headers ?? {};
@@ -87,25 +88,16 @@ export function createHttpClient(options: HttpClientOptions): HttpClient {
       const onHead = (): void => {
         reading = true;
       };
-      const context: ExchangeContext = {
-        clock,
-        agents,
-        maxBytes: request.maxBytes ?? limits.maxBytes,
-        idleMs: limits.idleMs,
-        totalMs: limits.totalMs,
-        deadline,
-        onHead,
-      };
       let answer: Awaited<ReturnType<typeof exchange>>;
       try {
-        answer = await exchange(url, request, headers, context);
+        answer = await exchange(url, request, headers, contextOf(request, deadline, onHead));
       } catch (error) {
         request.signal?.throwIfAborted();
+        if (error instanceof SinkError) throw error.cause;
         return { kind: 'failure', ...classifyError(error, url, reading) };
       }
       if (!redirectStatus.has(answer.status)) return { kind: 'reply', reply: { ...answer, url: safeUrl(url) } };
-      if (request.method === 'POST') return redirectFailure(url, 'a redirect of a POST is refused');
-      const next = nextHop(url, answer.location, hop);
+      const next = nextHop(url, answer.location, hop, request);
       if (!('url' in next)) return next;
       if (next.url.host !== url.host || next.url.protocol !== url.protocol) headers = without(headers, 'authorization');
       url = next.url;
@@ -117,7 +109,7 @@ export function createHttpClient(options: HttpClientOptions): HttpClient {
     const transient = result.kind === 'reply' ? transientStatus.has(result.reply.status) : result.transient;
     if (!transient || tried >= retry.attempts) return undefined;
     const plain = backoff(retry, tried - 1, options.random);
-    const asked = result.kind === 'reply' ? retryAfter(result.reply, clock.now()) : undefined;
+    const asked = result.kind === 'reply' ? retryAfter(result.reply.headers, clock.now()) : undefined;
     const wait = Math.max(plain, Math.min(asked ?? 0, retry.maxMs));
     return clock.monotonic() + wait < deadline ? wait : undefined;
   }
@@ -126,10 +118,10 @@ export function createHttpClient(options: HttpClientOptions): HttpClient {
     async request(request): Promise<HttpOutcome> {
       const admitted = admit(request.url);
       if (!admitted.ok) return admitted;
-      const deadline = clock.monotonic() + limits.totalMs;
+      const deadline = clock.monotonic() + (request.limits?.totalMs ?? limits.totalMs);
       for (let tried = 1; ; tried++) {
         const result = await attempt(admitted.url, request, deadline);
-        const wait = pause(result, tried, deadline);
+        const wait = request.retry === false ? undefined : pause(result, tried, deadline);
         if (wait === undefined)
           return result.kind === 'reply' ? { ok: true, reply: result.reply } : { ok: false, failure: result.failure };
         await clock.sleep(wait, request.signal);

@@ -18,6 +18,13 @@ export class LimitError extends Error {
   }
 }
 
+/** What took a body as it arrived has failed: its own error is the `cause`, and no matter of the connection. */
+export class SinkError extends Error {
+  constructor(cause: unknown) {
+    super('what takes the body failed', { cause });
+  }
+}
+
 const tlsCodes = /^(ERR_TLS_|ERR_SSL_|CERT_|UNABLE_TO_|SELF_SIGNED_|DEPTH_ZERO_|HOSTNAME_MISMATCH|EPROTO$)/;
 const truncatedCodes = new Set(['ERR_STREAM_PREMATURE_CLOSE', 'ECONNRESET', 'ABORT_ERR', 'EPIPE']);
 const transientCodes = new Set([

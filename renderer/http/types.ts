@@ -50,13 +50,33 @@ export interface HttpClientOptions {
   readonly retry?: Partial<RetryPolicy>;
 }
 
+/** A file that is sent as a body, from its beginning at every attempt. */
+export interface FileBody {
+  readonly file: string;
+  readonly size: number;
+}
+
 export interface HttpRequest {
   readonly url: string;
-  readonly method?: 'GET' | 'HEAD' | 'POST';
+  readonly method?: 'GET' | 'HEAD' | 'POST' | 'PUT' | 'DELETE';
   readonly headers?: Readonly<Record<string, string>>;
-  readonly body?: string;
+  readonly body?: string | Uint8Array | FileBody;
   /** Lower (or raise) the client's cap for this request. */
   readonly maxBytes?: number;
+  /** Other bounds of time than the client's, for a body that is large. */
+  readonly limits?: Partial<Pick<HttpLimits, 'totalMs' | 'idleMs'>>;
+  /** One attempt: trying again as a whole is the caller's business. */
+  readonly retry?: false;
+  /**
+   * Where a redirect of a GET or HEAD may lead. `https` adds every https host to the list, and is for content whose
+   * digest is known before: stores of registries are at hosts that nobody can list.
+   */
+  readonly redirects?: 'listed' | 'https';
+  /**
+   * Takes the body of a 200 answer as it arrives, from the beginning at every attempt; the reply's own body is empty
+   * then. What it throws, the request throws.
+   */
+  readonly into?: (chunks: AsyncIterable<Uint8Array>) => Promise<void>;
   readonly signal?: AbortSignal;
 }
 
@@ -87,7 +107,7 @@ export type HttpOutcome =
 
 /** The one way out of the process over HTTP. */
 export interface HttpClient {
-  /** @throws the signal's reason when the request's signal aborts; everything else is an outcome. */
+  /** @throws the signal's reason when the request's signal aborts, and what `into` throws; everything else is an outcome. */
   request(request: HttpRequest): Promise<HttpOutcome>;
   /** Closes idle connections. */
   close(): void;

@@ -29,6 +29,10 @@ function lockedDigests(images: readonly LockedImage[]): Map<string, string> {
   return digests;
 }
 
+/** The digest that a lock has for an unpinned reference. */
+export const lockedDigest = (ref: Omit<ImageRef, 'text'>, images: readonly LockedImage[]): string | undefined =>
+  lockedDigests(images).get(imageKey(ref));
+
 /** `name@sha256:…` of a reference, the name through the mirrors; undefined when it has no digest and the lock has none. */
 function pinned(
   ref: ImageRef,

@@ -4,7 +4,7 @@ import { descriptors, type RegistryClient } from './registry.ts';
 import { failed, type RegistryOutcome } from './types.ts';
 
 /** Media type of the layer that holds a chart's archive. */
-const chartLayerType = 'application/vnd.cncf.helm.chart.content.v1.tar+gzip';
+export const chartLayerType = 'application/vnd.cncf.helm.chart.content.v1.tar+gzip';
 
 export interface ChartLayer {
   readonly digest: Digest;

@@ -10,7 +10,7 @@ function covers(rule: RegistryMirror, name: string): boolean {
 }
 
 /** The rule with the longest `match` that is the name or a leading part of it (whole path components). */
-function mirrorRule(name: string, rules: readonly RegistryMirror[]): RegistryMirror | undefined {
+export function mirrorRuleFor(name: string, rules: readonly RegistryMirror[]): RegistryMirror | undefined {
   return rules
     .filter((rule) => covers(rule, name))
     .reduce<RegistryMirror | undefined>(
@@ -21,7 +21,7 @@ function mirrorRule(name: string, rules: readonly RegistryMirror[]): RegistryMir
 
 /** `registry/repository` as it is pulled: rewritten by the mirror rule that covers it, if any. */
 export function mirrorName(name: string, rules: readonly RegistryMirror[]): string {
-  const rule = mirrorRule(name, rules);
+  const rule = mirrorRuleFor(name, rules);
   return rule === undefined ? name : `${trimmed(rule.mirror)}${name.slice(trimmed(rule.match).length)}`;
 }
 
@@ -33,7 +33,20 @@ export function mirrorReference(ref: Reference, rules: readonly RegistryMirror[]
   return { ...ref, registry: parsed.registry, repository: parsed.repository };
 }
 
+/** Secrets by which nodes pull an image that is rendered under this name: those of the rules that lead there. */
+export function pullSecretsOf(image: string, rules: readonly RegistryMirror[]): string[] {
+  const leading = rules.filter(({ mirror }) => image.startsWith(`${trimmed(mirror)}/`));
+  return [...new Set(leading.flatMap(({ pullSecret }) => pullSecret ?? []))].sort();
+}
+
 /** The hosts that mirror rules lead to. */
 export function mirrorHosts(rules: readonly RegistryMirror[]): string[] {
   return [...new Set(rules.map((rule) => trimmed(rule.mirror).split('/')[0] ?? ''))].filter((host) => host !== '');
 }
+
+/** The rules without their mapping: what they say of their hosts (certificates) stays, and references lead nowhere else. */
+export const unmirrored = (rules: readonly RegistryMirror[]): RegistryMirror[] =>
+  rules.map((rule) => {
+    const host = trimmed(rule.mirror).split('/')[0] ?? '';
+    return { ...rule, match: host, mirror: host };
+  });

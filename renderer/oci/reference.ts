@@ -73,3 +73,11 @@ export function credentialNames(registry: string): readonly string[] {
 export function reachableHosts(hosts: readonly string[]): string[] {
   return [...new Set(hosts.flatMap((host) => [host, ...registryHosts(host)]))];
 }
+
+/** Where registries keep the archive of a chart that is at a URL: under its host and path. Undefined when these make no name. */
+export function archiveReference(source: string): Reference | undefined {
+  if (!URL.canParse(source)) return undefined;
+  const { host, pathname } = new URL(source);
+  const ref = parseImageRef(`${host}${pathname.replace(/\.tgz$/, '')}`);
+  return ref?.registry === undefined ? undefined : { registry: ref.registry, repository: ref.repository };
+}

@@ -9,16 +9,16 @@ export interface RegistryFailure {
   readonly remedy?: string;
 }
 
-export type RegistryOutcome<T> =
-  | { readonly ok: true; readonly value: T }
-  | { readonly ok: false; readonly failure: RegistryFailure };
+/** An outcome that failed. */
+export interface RegistryRefusal {
+  readonly ok: false;
+  readonly failure: RegistryFailure;
+}
+
+export type RegistryOutcome<T> = { readonly ok: true; readonly value: T } | RegistryRefusal;
 
 /** An outcome that failed. */
-export function failed(
-  kind: RegistryFailure['kind'],
-  message: string,
-  remedy?: string,
-): { ok: false; failure: RegistryFailure } {
+export function failed(kind: RegistryFailure['kind'], message: string, remedy?: string): RegistryRefusal {
   return { ok: false, failure: { kind, message, ...(remedy === undefined ? {} : { remedy }) } };
 }
 
@@ -30,6 +30,21 @@ export interface Manifest {
   readonly content: JsonObject;
   readonly size: number;
 }
+
+/** Media types of lists of manifests. */
+export const indexTypes: readonly string[] = [
+  'application/vnd.oci.image.index.v1+json',
+  'application/vnd.docker.distribution.manifest.list.v2+json',
+];
+
+/** Media types of manifests of one image or artifact. */
+export const imageTypes: readonly string[] = [
+  'application/vnd.oci.image.manifest.v1+json',
+  'application/vnd.docker.distribution.manifest.v2+json',
+];
+
+/** Largest manifest or index, in bytes. */
+export const maxManifestBytes = 4 * 1024 * 1024;
 
 /** The failure of a request that got no answer. */
 export function httpFailure(failure: HttpFailure): RegistryFailure {

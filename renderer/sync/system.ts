@@ -10,6 +10,7 @@ import type { Problem } from '../../constructs/lib/problems.ts';
 import { pinImage } from '../images/pin.ts';
 import type { LoadedCluster } from '../load/load.ts';
 import { settingsFiles } from '../load/settings.ts';
+import { pullSecretsOf } from '../oci/mirrors.ts';
 
 export interface SystemInput {
   readonly loaded: LoadedCluster;
@@ -29,14 +30,6 @@ export function executorImage(loaded: LoadedCluster): { image?: string; problems
     { file: `${loaded.folder}/${settingsFiles.cluster}`, path: 'spec.images.executor' },
   );
   return pinned.ok ? { image: pinned.value, problems: [] } : { problems: pinned.problems };
-}
-
-/** Secrets by which the nodes pull an image, by the rules of `registries` that its reference falls under. */
-function pullSecretsOf(image: string, loaded: LoadedCluster): string[] {
-  const found = loaded.cluster.spec.registries
-    .filter((rule) => rule.pullSecret !== undefined)
-    .filter((rule) => [rule.match, rule.mirror].some((name) => image === name || image.startsWith(`${name}/`)));
-  return [...new Set(found.flatMap((rule) => (rule.pullSecret === undefined ? [] : [rule.pullSecret])))].sort();
 }
 
 /** Unit `sync/10-system`: what must be there before anything else can be looked at. */
@@ -59,7 +52,7 @@ export function systemUnit(input: SystemInput, image: string): JsonObject[] {
     executorDeployment(scope, {
       spec,
       image,
-      pullSecrets: pullSecretsOf(image, input.loaded),
+      pullSecrets: pullSecretsOf(image, spec.registries),
       fluxNamespaces: artifacts ? [namespace] : [],
     });
   });

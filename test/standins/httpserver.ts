@@ -9,6 +9,8 @@ export interface SeenRequest {
   readonly path: string;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   readonly body: string;
+  /** The same body, as it came. */
+  readonly bytes: Buffer;
 }
 
 export interface StandInServer {
@@ -32,10 +34,10 @@ export interface ServerOptions {
   readonly onConnect?: (request: IncomingMessage, socket: Socket, head: Buffer) => void;
 }
 
-async function readText(request: IncomingMessage): Promise<string> {
+async function readAll(request: IncomingMessage): Promise<Buffer> {
   const chunks: Buffer[] = [];
   for await (const chunk of request) chunks.push(chunk as Buffer);
-  return Buffer.concat(chunks).toString('utf8');
+  return Buffer.concat(chunks);
 }
 
 /** A real server on a free loopback port that records what it is asked. */
@@ -45,11 +47,13 @@ export async function startServer(handler: Handler, options: ServerOptions = {})
   let accepted = 0;
   const listener = (request: IncomingMessage, response: ServerResponse): void => {
     const answer = async (): Promise<void> => {
+      const bytes = await readAll(request);
       const seen = {
         method: request.method ?? '',
         path: request.url ?? '',
         headers: request.headers,
-        body: await readText(request),
+        body: bytes.toString('utf8'),
+        bytes,
       };
       requests.push(seen);
       await handler(seen, response);

@@ -23,6 +23,8 @@ export interface StandInRegistry extends StandInServer {
   putBlob(repository: string, bytes: Uint8Array): Digest;
   /** Stores a manifest under its digest and the tag. */
   putManifest(repository: string, tag: string, mediaType: string, content: object): Digest;
+  /** `repository digest` of every blob that it holds. */
+  blobs(): string[];
 }
 
 const issuedToken = 'stand-in.issued.token';
@@ -36,6 +38,12 @@ function json(response: ServerResponse, status: number, body: unknown, headers: 
   response.end(JSON.stringify(body));
 }
 
+function reply(response: ServerResponse, status: number, headers: Record<string, string> = {}): true {
+  response.writeHead(status, headers);
+  response.end();
+  return true;
+}
+
 function answerToken(auth: RegistryAuth, request: SeenRequest, response: ServerResponse): void {
   const refresh = new URLSearchParams(request.body).get('refresh_token');
   const byToken = request.method === 'POST' && auth.identityToken !== undefined && refresh === auth.identityToken;
@@ -44,12 +52,13 @@ function answerToken(auth: RegistryAuth, request: SeenRequest, response: ServerR
   else json(response, 401, { errors: [{ code: 'UNAUTHORIZED', message: 'wrong credentials' }] });
 }
 
-/** A registry in memory that serves pulls by the distribution specification, with or without authentication. */
+/** A registry in memory that serves pulls and pushes by the distribution specification, with or without authentication. */
 export async function startRegistry(options: RegistryOptions = {}): Promise<StandInRegistry> {
   const blobs = new Map<string, Uint8Array>();
   const manifests = new Map<string, { mediaType: string; bytes: Buffer }>();
   const { auth } = options;
   let base = '';
+  let begun = 0;
 
   function authorized(request: SeenRequest, response: ServerResponse): boolean {
     if (auth === undefined) return true;
@@ -61,6 +70,37 @@ export async function startRegistry(options: RegistryOptions = {}): Promise<Stan
     return false;
   }
 
+  /** An upload: in one piece, begun by POST; a blob of another repository may be taken over. */
+  function receiveBlob(request: SeenRequest, response: ServerResponse, url: URL): boolean {
+    const [, repository, session] = /^\/v2\/(.+)\/blobs\/uploads\/([^/]*)$/.exec(url.pathname) ?? [];
+    if (repository === undefined || session === undefined) return false;
+    if (request.method === 'DELETE') return reply(response, 204);
+    const at = `/v2/${repository}/blobs/uploads/${++begun}`;
+    if (request.method === 'POST') {
+      const [mount, from] = [url.searchParams.get('mount'), url.searchParams.get('from')];
+      const known = blobs.get(`${from} ${mount}`);
+      if (known === undefined) return reply(response, 202, { location: at });
+      blobs.set(`${repository} ${mount}`, known);
+      return reply(response, 201);
+    }
+    const digest = sha256Digest(request.bytes);
+    if (digest === url.searchParams.get('digest')) {
+      blobs.set(`${repository} ${digest}`, request.bytes);
+      return reply(response, 201);
+    }
+    json(response, 400, { errors: [{ code: 'DIGEST_INVALID', message: 'other bytes' }] });
+    return true;
+  }
+
+  function receiveManifest(request: SeenRequest, response: ServerResponse, url: URL): boolean {
+    const [, repository, name] = /^\/v2\/(.+)\/manifests\/([^/]+)$/.exec(url.pathname) ?? [];
+    if (repository === undefined || name === undefined || request.method !== 'PUT') return false;
+    const mediaType = String(request.headers['content-type']);
+    for (const key of [name, sha256Digest(request.bytes)])
+      manifests.set(`${repository} ${key}`, { mediaType, bytes: request.bytes });
+    return reply(response, 201);
+  }
+
   const server = await startServer((request, response) => {
     const path = request.path.split('?')[0] ?? '';
     if (options.fault?.(request, response) === true) return;
@@ -69,6 +109,8 @@ export async function startRegistry(options: RegistryOptions = {}): Promise<Stan
       return;
     }
     if (!authorized(request, response)) return;
+    const url = new URL(request.path, 'http://registry');
+    if (receiveBlob(request, response, url) || receiveManifest(request, response, url)) return;
     const [, repository, what, name] = /^\/v2\/(.+)\/(manifests|blobs)\/([^/]+)$/.exec(path) ?? [];
     const key = `${repository} ${name}`;
     const manifest = manifests.get(key);
@@ -91,6 +133,7 @@ export async function startRegistry(options: RegistryOptions = {}): Promise<Stan
 
   return {
     ...server,
+    blobs: () => [...blobs.keys()].sort(),
     putBlob(repository, bytes) {
       const digest = sha256Digest(bytes);
       blobs.set(`${repository} ${digest}`, bytes);

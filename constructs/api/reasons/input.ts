@@ -80,11 +80,31 @@ export const inputReasons: readonly Reason[] = [
     ['CentralAddresses', '{message}', 'Report it: the rendered addresses differ from the inventory.'],
     ['CommandInvalid', '{message}', 'Correct the command line; --help lists the options.'],
     [
+      'MirrorRuleMissing',
+      'no mirror rule covers {name}: the cluster would pull it from there',
+      'Add a rule to spec.registries in cluster.yaml, commit it, and mirror again.',
+    ],
+    [
+      'MirrorNameInvalid',
+      'the mirror rule that covers {name} makes no name that a registry takes',
+      'Correct match or mirror of the rule in spec.registries.',
+    ],
+    [
+      'LayoutInvalid',
+      '{folder} can not be used as an OCI image layout: {message}',
+      'Name the folder of a layout, or an empty one.',
+    ],
+    [
       'CourierRepository',
       'the courier can not read repository {repository}: {message}',
       'Write a URL that the courier can reach from the cluster.',
     ],
     ['CourierSettings', '{message}', 'Correct spec.delivery in cluster.yaml.'],
+    [
+      'CourierNotInstalled',
+      '{courier} is not installed as cluster.yaml says: {missing}',
+      'Install it and bootstrap again; until then use `keelson deliver`, and `keelson bootstrap --no-courier`.',
+    ],
   ]),
   ...reasonsOf('Input', 'warning', 'wait', [
     ['AnnotationsLarge', 'the annotations leave no room for client-side apply', 'Consider a ConfigMap.'],
@@ -236,6 +256,17 @@ export const inputReasons: readonly Reason[] = [
     ['UnknownLockEntry', 'nothing that is locked is called {name}', 'Name chart, probe, executor or an image.'],
   ]),
   ...reasonsOf('Input', 'error', 'retry', [
+    ['CommandFailed', '{message}', 'Look at the message; the command can be given again.'],
+    [
+      'MirrorContentMissing',
+      '{reference} could not be mirrored: {message}',
+      'Look for it at its source; everything else is mirrored, and the next run goes on from there.',
+    ],
+    [
+      'MirrorInterrupted',
+      '{reference} could not be mirrored: {message}',
+      'Mirror again: what is there is not sent again.',
+    ],
     ['ApplyFailed', 'the API server did not carry it out: {message}', 'Deliver again when the cause is gone.'],
     ['PublishRaced', 'other publishers were faster {attempts} times', 'Publish again when they are done.'],
     [
