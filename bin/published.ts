@@ -6,6 +6,7 @@ import type { GitOptions } from '../gitops/git/git.ts';
 import { type SpecRepository, specRepository } from '../gitops/git/specs.ts';
 import { openScratch } from '../gitops/publish/scratch.ts';
 import { resolveTarget, type Target } from '../gitops/publish/target.ts';
+import type { ParseDocuments } from '../renderer/cache/documents.ts';
 import { specKinds } from '../renderer/domain.ts';
 import { loadCluster } from '../renderer/load/load.ts';
 import type { ClusterFiles } from '../renderer/load/source.ts';
@@ -24,8 +25,13 @@ export interface Place {
 export const gitOptions = (invocation: Invocation): GitOptions => ({ env: invocation.env, signal: invocation.signal });
 
 /** The settings of a cluster. @throws ProblemError when anything in the folder is wrong. */
-export function clusterOf(invocation: Invocation, folder: ClusterFolder, source: ClusterFiles): Cluster {
-  const read = loadCluster(source, specKinds(domains(invocation, folder.path)));
+export function clusterOf(
+  invocation: Invocation,
+  folder: ClusterFolder,
+  source: ClusterFiles,
+  parse?: ParseDocuments,
+): Cluster {
+  const read = loadCluster(source, specKinds(domains(invocation, folder.path)), parse);
   if (read.ok) return read.loaded.cluster;
   throw new ProblemError(read.problems);
 }

@@ -3,6 +3,7 @@ import { groupKindOf } from '../constructs/api/plan.ts';
 import type { Tree } from '../constructs/api/tree.ts';
 import type { JsonObject } from '../constructs/lib/json.ts';
 import type { Problem } from '../constructs/lib/problems.ts';
+import type { ParseDocuments } from './cache/documents.ts';
 import { type DomainRelease, type DomainRenderer, specKinds } from './domain.ts';
 import { type LoadedCluster, loadCluster } from './load/load.ts';
 import type { ClusterFiles } from './load/source.ts';
@@ -10,7 +11,7 @@ import { type BuiltPayload, buildPayload, type PayloadContext } from './payload/
 import { payloadChunks, payloadFiles } from './payload/files.ts';
 import { type Signer, signPayload } from './payload/sign.ts';
 import { collectReleases, pinRelease } from './releases.ts';
-import { courierFiles } from './sync/courier.ts';
+import { courierFiles, markSystem } from './sync/courier.ts';
 import { departedKinds } from './sync/departed.ts';
 import { releasesUnit } from './sync/releases.ts';
 import { specsUnit } from './sync/specs.ts';
@@ -30,6 +31,8 @@ export interface RenderInput {
   readonly previous?: Tree;
   /** Takes back the right to remove objects of kinds that payloads no longer hold. */
   readonly forgetKinds?: boolean;
+  /** Reads the files' documents; one that knows them from before saves time. */
+  readonly parse?: ParseDocuments;
   readonly signal?: AbortSignal;
 }
 
@@ -55,7 +58,7 @@ export type RenderOutcome =
  * anything is wrong there is no tree, and every problem is told.
  */
 export async function renderCluster(input: RenderInput): Promise<RenderOutcome> {
-  const read = loadCluster(input.source, specKinds(input.domains));
+  const read = loadCluster(input.source, specKinds(input.domains), input.parse);
   if (!read.ok) return read;
   const { loaded } = read;
   const collected = await collectReleases(loaded, input.domains, input.signal);
@@ -107,8 +110,9 @@ async function toTree(
   const requires = built.flatMap(({ release }) => release.requires);
   const current = built.flatMap(({ payload }) => payload.content.phases.flatMap((p) => p.objects.map(groupKindOf)));
   const departed = departedKinds(input.forgetKinds === true ? undefined : input.previous, new Set(current));
+  const system = systemUnit({ loaded, objects, requires, departedKinds: departed }, image);
   const sync = {
-    '10-system': unitFiles('10-system', systemUnit({ loaded, objects, requires, departedKinds: departed }, image)),
+    '10-system': unitFiles('10-system', markSystem(loaded.cluster, system)),
     '20-releases': unitFiles('20-releases', releasesUnit(loaded, delivered)),
     '30-specs': unitFiles('30-specs', specsUnit(loaded)),
   };

@@ -2,6 +2,7 @@ import { type Digest, digestOf, sha256Digest } from '../../constructs/lib/digest
 import { groupOf } from '../../constructs/lib/names.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
 import { parseYaml } from '../../constructs/lib/yaml.ts';
+import type { ParseDocuments } from '../cache/documents.ts';
 import { duplicateProblems } from './identity.ts';
 import { type ManifestSet, readManifestSets } from './manifestsets.ts';
 import { type Documents, readObject, type SpecKinds } from './object.ts';
@@ -32,10 +33,10 @@ const utf8 = new TextDecoder('utf-8', { fatal: true });
  * Reads the files of a cluster. Either all of it is well-formed, or every problem is told and nothing is returned.
  * What needs a lock, charts or other releases is checked later, by rendering.
  */
-export function loadCluster(source: ClusterFiles, specKinds: SpecKinds): Loaded {
+export function loadCluster(source: ClusterFiles, specKinds: SpecKinds, parse: ParseDocuments = parseYaml): Loaded {
   const problems: Problem[] = [];
   const warnings: Problem[] = [];
-  const documents = readDocuments(source, problems);
+  const documents = readDocuments(source, parse, problems);
   const single = (name: string): SourceDocument | undefined => onlyDocument(source, name, documents, problems);
   const settings = readSettings(
     source.folder,
@@ -55,7 +56,7 @@ export function loadCluster(source: ClusterFiles, specKinds: SpecKinds): Loaded 
   return { ok: true, loaded };
 }
 
-function readDocuments(source: ClusterFiles, problems: Problem[]): Documents {
+function readDocuments(source: ClusterFiles, parse: ParseDocuments, problems: Problem[]): Documents {
   const read = new Map<string, SourceDocument[]>();
   for (const [path, bytes] of [...source.files].sort(([a], [b]) => (a < b ? -1 : 1))) {
     const file = `${source.folder}/${path}`;
@@ -73,7 +74,7 @@ function readDocuments(source: ClusterFiles, problems: Problem[]): Documents {
     }
     const text = decode(bytes, file, problems);
     if (text === undefined) continue;
-    const parsed = parseYaml(text, file);
+    const parsed = parse(text, file);
     problems.push(...parsed.problems);
     const documents: SourceDocument[] = [];
     for (const document of parsed.documents) {
