@@ -1,7 +1,7 @@
 /** One call: a slot, an attempt, and again while that can help. The only place that retries. */
 import { type BackoffPolicy, backoff } from '../../constructs/lib/backoff.ts';
 import type { Clock, Random } from '../../constructs/lib/clock.ts';
-import type { Limiter, Slot } from './limiter.ts';
+import type { Limiter } from './limiter.ts';
 import { readText, type Transport, TransportError, type TransportRequest } from './transport.ts';
 
 /** What every verb accepts. */
@@ -123,6 +123,7 @@ async function attemptOnce(
   const slot = limited ? await caller.limiter.acquire(options.signal) : undefined;
   const started = caller.clock.monotonic();
   let status: number | undefined;
+  let pauseMs = 0;
   try {
     const response = await caller.transport({
       ...request,
@@ -130,13 +131,14 @@ async function attemptOnce(
       ...(options.signal === undefined ? {} : { signal: options.signal }),
     });
     status = response.status;
+    if (status === 429) pauseMs = pauseOf(response.headers, caller);
     const text = await readText(response);
     return { type: 'answer', status, headers: response.headers, text };
   } catch (error) {
     if (!(error instanceof TransportError)) throw error;
     return error;
   } finally {
-    give(slot, status);
+    slot?.release(status === undefined ? 'failed' : status === 429 ? 'throttled' : 'answered', pauseMs);
     caller.onAttempt?.({
       method: request.method,
       path: request.path,
@@ -147,6 +149,7 @@ async function attemptOnce(
   }
 }
 
-function give(slot: Slot | undefined, status: number | undefined): void {
-  slot?.release(status === undefined ? 'failed' : status === 429 ? 'throttled' : 'answered');
+/** What the server asks one request to wait it asks everything of this account, since it counts by account. */
+function pauseOf(headers: Readonly<Record<string, string>>, { clock, maxRetryAfterMs }: Caller): number {
+  return Math.min(retryAfterMs(headers, clock.now()) ?? 0, maxRetryAfterMs);
 }

@@ -67,7 +67,7 @@ const defaultBackoff: BackoffPolicy = { initialMs: 200, factor: 2, maxMs: 5_000,
 
 /** A client over a transport. It holds no sockets and no timers of its own. */
 export function createClient(options: ClientOptions): KubeClient {
-  const limiter = new Limiter(options.limits ?? defaultLimits);
+  const limiter = new Limiter(options.clock, options.limits ?? defaultLimits);
   const caller: Caller = {
     transport: options.transport,
     limiter,

@@ -1,4 +1,8 @@
-/** How many requests may be under way: additive increase, halved when the API server answers 429. */
+/**
+ * How many requests may be under way: additive increase, halved when the API server answers 429. While the server asks for a
+ * pause, nothing new is sent.
+ */
+import type { Clock } from '../../constructs/lib/clock.ts';
 
 export interface LimiterOptions {
   readonly min: number;
@@ -7,7 +11,8 @@ export interface LimiterOptions {
 
 /** One permission to send. `release` is called once, with what was learnt. */
 export interface Slot {
-  release(result: 'answered' | 'throttled' | 'failed'): void;
+  /** @param pauseMs how long the server asked to be left alone. */
+  release(result: 'answered' | 'throttled' | 'failed', pauseMs?: number): void;
 }
 
 interface Waiter {
@@ -22,13 +27,17 @@ export const defaultLimits: LimiterOptions = { min: 4, max: 16 };
  */
 export class Limiter {
   readonly #options: LimiterOptions;
+  readonly #clock: Clock;
   readonly #waiting: Waiter[] = [];
   #limit: number;
   #active = 0;
   #cuts = 0;
+  /** Until when, by the monotonic clock, the server wants to be left alone. */
+  #pausedUntil = Number.NEGATIVE_INFINITY;
 
-  constructor(options: LimiterOptions = defaultLimits) {
+  constructor(clock: Clock, options: LimiterOptions = defaultLimits) {
     if (options.min < 1 || options.max < options.min) throw new RangeError('limiter: 1 <= min <= max is required');
+    this.#clock = clock;
     this.#options = options;
     this.#limit = Math.max(options.min, Math.ceil(options.max / 2));
   }
@@ -46,8 +55,18 @@ export class Limiter {
     return this.#waiting.length;
   }
 
-  /** Waits for a slot, first come first served. Rejects with the signal's reason. */
-  acquire(signal?: AbortSignal): Promise<Slot> {
+  /** Waits for a slot, first come first served, and for the end of a pause. Rejects with the signal's reason. */
+  async acquire(signal?: AbortSignal): Promise<Slot> {
+    for (;;) {
+      const slot = await this.#queue(signal);
+      const pauseMs = this.#pausedUntil - this.#clock.monotonic();
+      if (pauseMs <= 0) return slot;
+      slot.release('failed');
+      await this.#clock.sleep(pauseMs, signal);
+    }
+  }
+
+  #queue(signal: AbortSignal | undefined): Promise<Slot> {
     if (signal?.aborted) return Promise.reject(signal.reason);
     if (this.#waiting.length === 0 && this.#active < this.limit) return Promise.resolve(this.#take());
     return new Promise((resolve, reject) => {
@@ -72,10 +91,11 @@ export class Limiter {
     const cutsAtStart = this.#cuts;
     let released = false;
     return {
-      release: (result) => {
+      release: (result, pauseMs = 0) => {
         if (released) return;
         released = true;
         this.#active -= 1;
+        if (pauseMs > 0) this.#pausedUntil = Math.max(this.#pausedUntil, this.#clock.monotonic() + pauseMs);
         this.#learn(result, cutsAtStart);
         this.#next();
       },
