@@ -1,0 +1,69 @@
+/** One deed on the clock: how long, how many requests, what it cost whom. */
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Deed, Usage, Worker } from './contenders/types.ts';
+import type { Place } from './place.ts';
+import { type RequestCounts, readRequests, requestsBetween } from './requests.ts';
+
+export interface Measured {
+  /** Seconds until the last object was as wanted in etcd. */
+  readonly storedSeconds: number;
+  /** Seconds until the contender said that it was done. */
+  readonly doneSeconds: number;
+  readonly requests: RequestCounts;
+  readonly client: Usage;
+  readonly server: { readonly apiserverCpuSeconds: number; readonly etcdCpuSeconds: number };
+  /** Share of the machine that others kept busy right before. */
+  readonly busyBefore: number;
+}
+
+const pollMs = 20;
+const limitMs = 180_000;
+
+/**
+ * Runs a deed. `wanted` is how many objects of the corpus have to be stored at its end; a deed that changes no number
+ * counts as stored when it is done.
+ * @throws when it does not end in time, or its contender says that it failed.
+ */
+export async function measure(place: Place, worker: Worker, deed: Deed, wanted: number): Promise<Measured> {
+  const busyBefore = await place.settle();
+  const requests = await readRequests(place.server.admin);
+  const server = place.serverCpu();
+  worker.usage();
+  const already = (await place.etcd.look(deed.statusKey)).stored === wanted;
+  const began = performance.now();
+  await deed.begin();
+  let stored: number | undefined;
+  let looked: Awaited<ReturnType<typeof place.etcd.look>>;
+  for (;;) {
+    looked = await place.etcd.look(deed.statusKey);
+    const now = performance.now() - began;
+    if (stored === undefined && !already && looked.stored === wanted) stored = now;
+    if (deed.done(looked.object)) break;
+    if (now > limitMs) throw new Error(`not done after ${limitMs} ms: ${JSON.stringify(looked)}`);
+    await delay(pollMs);
+  }
+  const done = performance.now() - began;
+  const after = place.serverCpu();
+  const client = worker.usage();
+  const counted = requestsBetween(requests, await readRequests(place.server.admin));
+  const end = await place.etcd.look(deed.statusKey);
+  if (end.stored !== wanted) throw new Error(`done is told with ${end.stored} of ${wanted} objects stored`);
+  return {
+    storedSeconds: (stored ?? done) / 1_000,
+    doneSeconds: done / 1_000,
+    requests: counted,
+    client,
+    server: {
+      apiserverCpuSeconds: after.apiserver - server.apiserver,
+      etcdCpuSeconds: after.etcd - server.etcd,
+    },
+    busyBefore,
+  };
+}
+
+/** Whether nothing of the corpus is written while nobody asks for it. */
+export async function staysQuiet(place: Place, forMs: number): Promise<boolean> {
+  const before = await place.etcd.newestRevision();
+  await delay(forMs);
+  return before === (await place.etcd.newestRevision());
+}
