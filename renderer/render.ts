@@ -1,5 +1,4 @@
-import type { PayloadIndex } from '../constructs/api/payload.ts';
-import { groupKindOf } from '../constructs/api/plan.ts';
+import { type PayloadIndex, payloadObjectId } from '../constructs/api/payload.ts';
 import type { Tree } from '../constructs/api/tree.ts';
 import type { JsonObject } from '../constructs/lib/json.ts';
 import type { Problem } from '../constructs/lib/problems.ts';
@@ -12,7 +11,7 @@ import { payloadChunks, payloadFiles } from './payload/files.ts';
 import { type Signer, signPayload } from './payload/sign.ts';
 import { collectReleases, pinRelease } from './releases.ts';
 import { courierFiles, markSystem } from './sync/courier.ts';
-import { departedKinds } from './sync/departed.ts';
+import { departedObjects } from './sync/departed.ts';
 import { releasesUnit } from './sync/releases.ts';
 import { specsUnit } from './sync/specs.ts';
 import { executorImage, systemUnit } from './sync/system.ts';
@@ -29,7 +28,7 @@ export interface RenderInput {
   readonly signer?: Signer;
   /** The tree that was published before; payloads that did not change keep their index. */
   readonly previous?: Tree;
-  /** Takes back the right to remove objects of kinds that payloads no longer hold. */
+  /** Takes back the rights to objects that payloads no longer name. */
   readonly forgetKinds?: boolean;
   /** Reads the files' documents; one that knows them from before saves time. */
   readonly parse?: ParseDocuments;
@@ -108,9 +107,9 @@ async function toTree(
   }
   const objects = built.flatMap(({ payload }) => [...payload.objects.values()]);
   const requires = built.flatMap(({ release }) => release.requires);
-  const current = built.flatMap(({ payload }) => payload.content.phases.flatMap((p) => p.objects.map(groupKindOf)));
-  const departed = departedKinds(input.forgetKinds === true ? undefined : input.previous, new Set(current));
-  const system = systemUnit({ loaded, objects, requires, departedKinds: departed }, image);
+  const current = built.flatMap(({ payload }) => payload.content.phases.flatMap((p) => p.objects.map(payloadObjectId)));
+  const departed = departedObjects(input.forgetKinds === true ? undefined : input.previous, new Set(current));
+  const system = systemUnit({ loaded, objects, requires, departed }, image);
   const sync = {
     '10-system': unitFiles('10-system', markSystem(loaded.cluster, system)),
     '20-releases': unitFiles('20-releases', releasesUnit(loaded, delivered)),

@@ -4,7 +4,7 @@ import { labels, managedByValue } from '../api/constants.ts';
 import { crdOf } from '../api/crd.ts';
 import { kinds } from '../api/kinds/index.ts';
 import type { JsonObject } from '../lib/json.ts';
-import { keptByCouriers } from './couriers.ts';
+import { annotatedByPeople } from './couriers.ts';
 import { ManifestObject, type NamedManifest } from './manifest.ts';
 
 export const ownLabels = { [labels.managedBy]: managedByValue } as const;
@@ -21,7 +21,7 @@ export function systemNamespace(scope: Construct, spec: Pick<ClusterSpec, 'execu
     metadata: {
       name: spec.executor.namespace,
       labels: { ...ownLabels, ...Object.fromEntries(levels) },
-      annotations: keptByCouriers,
+      annotations: annotatedByPeople,
     },
   });
 }
@@ -30,7 +30,7 @@ export function systemNamespace(scope: Construct, spec: Pick<ClusterSpec, 'execu
 export function definitions(scope: Construct): ManifestObject[] {
   return kinds.map((kind) => {
     const crd = crdOf(kind) as NamedManifest;
-    const metadata: JsonObject & { name: string } = { ...crd.metadata, annotations: keptByCouriers };
+    const metadata: JsonObject & { name: string } = { ...crd.metadata, annotations: annotatedByPeople };
     return new ManifestObject(scope, { ...crd, metadata });
   });
 }

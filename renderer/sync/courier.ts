@@ -1,8 +1,10 @@
 import type { Cluster } from '../../constructs/api/cluster.ts';
 import { courierFolders, emptyUnitFile, type Unit, unitFolder, units } from '../../constructs/api/tree.ts';
+import { argoObjects, systemAnnotations } from '../../constructs/couriers/argo.ts';
 import { fluxObjects } from '../../constructs/couriers/flux.ts';
 import type { CourierInput, CourierObject } from '../../constructs/couriers/objects.ts';
 import { ManifestObject, synthesize } from '../../constructs/k8s/manifest.ts';
+import { isObject, type JsonObject } from '../../constructs/lib/json.ts';
 import { dumpYaml } from '../../constructs/lib/yaml.ts';
 import { objectFiles } from './tree.ts';
 
@@ -13,9 +15,20 @@ function courierObjects(input: CourierInput): CourierObject[] {
     case 'flux':
       return fluxObjects(input);
     case 'argo':
+      return argoObjects(input);
     case 'none':
       return [];
   }
+}
+
+/** Objects of the system unit with the annotations that the courier reads there. */
+export function markSystem(cluster: Cluster, objects: readonly JsonObject[]): JsonObject[] {
+  if (cluster.spec.delivery.courier !== 'argo') return [...objects];
+  return objects.map((object) => {
+    const metadata = isObject(object.metadata) ? object.metadata : {};
+    const present = isObject(metadata.annotations) ? metadata.annotations : {};
+    return { ...object, metadata: { ...metadata, annotations: { ...present, ...systemAnnotations(object, present) } } };
+  });
 }
 
 /** Folder `courier/`, and what a courier needs in the folders that it reads; nothing for a cluster without a courier. */

@@ -1,7 +1,7 @@
 import { deliveryPath, fluxOf } from '../../constructs/api/cluster.ts';
 import { apiVersion } from '../../constructs/api/constants.ts';
 import type { ChunkConfigMap } from '../../constructs/api/payload-chunks.ts';
-import { keptByCouriers } from '../../constructs/k8s/couriers.ts';
+import { annotatedByPeople } from '../../constructs/k8s/couriers.ts';
 import { ManifestObject, type NamedManifest, synthesize } from '../../constructs/k8s/manifest.ts';
 import { ownLabels } from '../../constructs/k8s/system.ts';
 import type { JsonObject } from '../../constructs/lib/json.ts';
@@ -24,7 +24,7 @@ export function releasesUnit(loaded: LoadedCluster, releases: readonly Delivered
       new ManifestObject(scope, {
         apiVersion,
         kind: 'Release',
-        metadata: { name: release.name, namespace, labels: ownLabels, annotations: keptByCouriers },
+        metadata: { name: release.name, namespace, labels: ownLabels, annotations: annotatedByPeople },
         spec: {
           payload: { digest: release.digest },
           source,

@@ -24,13 +24,15 @@ export function gatesOf(top: string): Gate[] {
       return result.code === 0 ? '' : `${result.stdout}${result.stderr}`.trim() || `ended with ${result.code}`;
     },
   });
-  const generator = 'constructs/api/generate.ts';
+  const generators = ['constructs/api/generate.ts', 'constructs/couriers/generate.ts'];
   return [
     program('biome', ['node_modules/@biomejs/biome/bin/biome', 'check', '--error-on-warnings', '.']),
     program('tsc', ['node_modules/typescript/bin/tsc', '-p', 'tsconfig.json']),
     program('knip', ['node_modules/knip/bin/knip.js', '--no-progress']),
     { name: 'arrows', check: async () => arrowProblems(files).join('\n') },
     { name: 'tree', check: async () => treeProblems(files, machineFolders(top)).join('\n') },
-    ...(existsSync(join(top, generator)) ? [program('generated', [generator, '--check'])] : []),
+    ...generators
+      .filter((generator) => existsSync(join(top, generator)))
+      .map((generator) => program('generated', [generator, '--check'])),
   ];
 }

@@ -10,6 +10,7 @@ export type ToolName =
   | 'kwok'
   | 'helm'
   | 'crane'
+  | 'glua'
   | 'source-controller'
   | 'kustomize-controller';
 
@@ -19,6 +20,8 @@ export type ModuleName =
   | 'kwok'
   | 'helm'
   | 'crane'
+  | 'gopher-lua'
+  | 'argo-cd'
   | 'source-controller'
   | 'kustomize-controller';
 
@@ -59,6 +62,8 @@ export const modules: Readonly<Record<ModuleName, GoModule>> = {
     version: 'v0.21.6',
     stamps: { 'github.com/google/go-containerregistry/cmd/crane/cmd.Version': 'v0.21.6' },
   },
+  'gopher-lua': { version: 'v1.1.2', stamps: {} },
+  'argo-cd': { version: 'v3.2.0', stamps: {} },
   'source-controller': { version: 'v1.9.0', stamps: {} },
   'kustomize-controller': { version: 'v1.9.0', stamps: {} },
 };
@@ -74,15 +79,17 @@ export const catalog: Readonly<Record<ToolName, Tool>> = {
   kwok: { module: 'kwok', package: 'sigs.k8s.io/kwok/cmd/kwok' },
   helm: { module: 'helm', package: 'helm.sh/helm/v3/cmd/helm' },
   crane: { module: 'crane', package: 'github.com/google/go-containerregistry/cmd/crane' },
+  glua: { module: 'gopher-lua', package: 'github.com/yuin/gopher-lua/cmd/glua' },
   'source-controller': { module: 'source-controller', package: 'github.com/fluxcd/source-controller' },
   'kustomize-controller': { module: 'kustomize-controller', package: 'github.com/fluxcd/kustomize-controller' },
 };
 
 /** Modules that carry CustomResourceDefinitions, which the tests read from them and nobody commits. */
-export type DefinitionsName = 'source-controller' | 'kustomize-controller';
+export type DefinitionsName = 'source-controller' | 'kustomize-controller' | 'argo-cd';
 
 /** The Go module that ships the definitions, and the folder in it. */
 export const definitions: Readonly<Record<DefinitionsName, { readonly path: string; readonly folder: string }>> = {
   'source-controller': { path: 'github.com/fluxcd/source-controller', folder: 'config/crd/bases' },
   'kustomize-controller': { path: 'github.com/fluxcd/kustomize-controller', folder: 'config/crd/bases' },
+  'argo-cd': { path: 'github.com/argoproj/argo-cd/v3', folder: 'manifests/crds' },
 };

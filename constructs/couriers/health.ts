@@ -1,0 +1,55 @@
+import type { Kind } from '../api/kinds/kind.ts';
+
+/**
+ * How Argo CD reads the health of our kinds. One text for all of them, since all report the same conditions; it uses no
+ * library of Lua beyond its base, and it takes every field for one that may be absent: Argo CD calls an error Unknown.
+ */
+export const healthLua = `-- Health of the kinds of Keelson, from the conditions that they all report.
+local function object(value)
+  if type(value) == "table" then return value end
+  return {}
+end
+
+local function told(condition)
+  local text = condition.message
+  if type(text) ~= "string" or text == "" then text = condition.reason end
+  if type(text) ~= "string" then text = "" end
+  return text
+end
+
+local status = object(obj.status)
+local spec = object(obj.spec)
+local observed = status.observedGeneration
+if type(observed) ~= "number" or observed < 0 then
+  return { status = "Progressing", message = "nothing has looked at it yet" }
+end
+if observed ~= object(obj.metadata).generation then
+  return { status = "Progressing", message = "the newest change was not looked at yet" }
+end
+
+local conditions = {}
+for _, condition in ipairs(object(status.conditions)) do
+  if type(condition) == "table" and type(condition.type) == "string" then conditions[condition.type] = condition end
+end
+
+local progressing = object(conditions.Progressing)
+local stopped = progressing.reason == "Paused" or progressing.reason == "Held"
+if spec.paused == true or spec.suspend == true or (progressing.status == "False" and stopped) then
+  return { status = "Suspended", message = told(progressing) }
+end
+
+local stalled = object(conditions.Stalled)
+if stalled.status == "True" then return { status = "Degraded", message = told(stalled) } end
+
+local ready = object(conditions.Ready)
+if ready.status == "True" then return { status = "Healthy", message = told(ready) } end
+if ready.status == "False" then return { status = "Degraded", message = told(ready) } end
+return { status = "Progressing", message = told(ready) }
+`;
+
+/** The key of `argocd-cm` that holds the health of a kind. */
+const healthKey = (kind: Kind): string => `resource.customizations.health.${kind.group}_${kind.kind}`;
+
+/** Data of `argocd-cm` for kinds. */
+export const healthData = (kinds: readonly Kind[]): Record<string, string> =>
+  Object.fromEntries(kinds.map((kind) => [healthKey(kind), healthLua]));
