@@ -97,9 +97,11 @@ function renderingCommands({ program, action }: Root): void {
     .action(action(() => import('./commands/mirror.ts')));
   program
     .command('verify')
-    .description('check a rendered tree: digests, files and signatures')
+    .description('check tree, payloads, what carries them and signatures against one another')
     .option('--from <folder>', 'folder of a rendered tree in place of what is published')
-    .option('--trust <file>', 'public key; may be given more than once', collect)
+    .option('--revision <commit>', 'commit of the rendered repository in place of the newest')
+    .option('--trust <file>', 'public key that must have signed, or one of several', collect)
+    .option('--live', 'check the cluster too: inbox, retained copies, Releases, trusted keys')
     .action(action(() => import('./commands/verify.ts')));
 }
 

@@ -75,7 +75,9 @@ function describe(cluster: string, outcome: PublishOutcome): string {
     case 'unchanged':
       return `${cluster}: nothing differs from ${outcome.commit ?? 'an empty target'}; no commit was made`;
     case 'superseded':
-      return `${cluster}: spec commit ${outcome.by} is newer and already published; nothing was done`;
+      return outcome.published
+        ? `${cluster}: spec commit ${outcome.by} is newer and already published; nothing was done`
+        : `${cluster}: spec commit ${outcome.by} is newer and changes this cluster; nothing was done, since publishing that one decides`;
     case 'wouldPublish': {
       const { added, changed, removed } = outcome.changes;
       const files = [

@@ -85,3 +85,25 @@ async function compare(git: Git, ours: string, theirs: string): Promise<Relation
   if (await git.test('merge-base', '--is-ancestor', ours, theirs)) return 'newer';
   return 'unrelated';
 }
+
+/**
+ * The newest commit of the branch that `ours` is on, when it comes after `ours` and changes the folder of the cluster:
+ * whoever publishes that one decides. Undefined when there is none, and when the place the specs come from can not be
+ * asked. Fetched objects stay in the repository of the specs, where the credentials for its origin are; no reference moves.
+ */
+export async function newerSpecs(
+  specs: SpecRepository,
+  ours: string,
+  options: GitOptions,
+): Promise<string | undefined> {
+  if (specs.origin === undefined) return undefined;
+  const git = openGit(specs.root, options);
+  const wanted = specs.branch === undefined ? 'HEAD' : `refs/heads/${specs.branch}`;
+  const listed = await orUndefined(git.run('ls-remote', '--', specs.origin, wanted));
+  const newest = /^([0-9a-f]{40,64})\t/m.exec(listed ?? '')?.[1];
+  if (newest === undefined || newest === ours) return undefined;
+  await orUndefined(git.run('fetch', '--quiet', '--no-tags', '--no-write-fetch-head', specs.origin, wanted));
+  if ((await compare(git, newest, ours)) !== 'older') return undefined;
+  const same = await git.test('diff', '--quiet', ours, newest, '--', `:(top,literal)${specs.folder}`);
+  return same ? undefined : newest;
+}

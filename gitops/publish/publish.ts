@@ -4,7 +4,7 @@ import { backoff } from '../../constructs/lib/backoff.ts';
 import type { Clock, Random } from '../../constructs/lib/clock.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
 import { type Git, GitError, type GitOptions, openGit } from '../git/git.ts';
-import { relationOf, type SpecRepository } from '../git/specs.ts';
+import { newerSpecs, relationOf, type SpecRepository } from '../git/specs.ts';
 import { type Changes, compareTrees, isEmpty, publishedPaths } from './changes.ts';
 import { commitMessage, trailers } from './message.ts';
 import { openScratch, type Scratch } from './scratch.ts';
@@ -37,8 +37,11 @@ export interface PublishInput {
 export type PublishOutcome =
   | { readonly kind: 'published'; readonly commit: string; readonly changes: Changes; readonly attempts: number }
   | { readonly kind: 'unchanged'; readonly commit: string | undefined }
-  /** What is published comes from a newer commit of the specs; nothing was done. */
-  | { readonly kind: 'superseded'; readonly by: string }
+  /**
+   * A newer commit of the specs is published already, or is where these specs come from and changes this cluster:
+   * whoever publishes it decides. Nothing was done.
+   */
+  | { readonly kind: 'superseded'; readonly by: string; readonly published: boolean }
   | { readonly kind: 'wouldPublish'; readonly changes: Changes; readonly message: string }
   | { readonly kind: 'refused'; readonly problems: readonly Problem[] };
 
@@ -86,6 +89,8 @@ async function publishOnce(input: PublishInput, scratch: Scratch, attempts: numb
   const { changes, problems } = compareTrees(standing, paths, rendering.tree);
   if (problems.length > 0) return refused(...problems.map((p) => ({ ...p, file: `${input.target.path}/${p.file}` })));
   if (isEmpty(changes)) return { kind: 'unchanged', commit: head };
+  const late = await overtaken(input);
+  if (late !== undefined) return late;
   const message = commitMessage({
     cluster: input.cluster,
     ...(input.specs?.commit === undefined ? {} : { specCommit: input.specs.commit }),
@@ -122,7 +127,7 @@ async function compareSpecs(
   const relation =
     ours === undefined || input.specs === undefined ? 'unknown' : await relationOf(git, input.specs, ours, theirs);
   if (relation === 'same' || relation === 'older') return undefined;
-  if (relation === 'newer') return { kind: 'superseded', by: theirs };
+  if (relation === 'newer') return { kind: 'superseded', by: theirs, published: true };
   const why =
     relation === 'unrelated'
       ? 'neither of the two commits comes after the other'
@@ -137,6 +142,16 @@ async function compareSpecs(
         ? 'merge the two histories and publish the result'
         : 'fetch the whole history of the specs (no shallow clone), or publish from their repository',
   });
+}
+
+/**
+ * A newer commit may have rendered to what is published already, and left no commit that would tell. So what is about to
+ * be published is compared with where its specs come from as well, as late as can be.
+ */
+async function overtaken({ specs, git }: PublishInput): Promise<PublishOutcome | undefined> {
+  if (specs?.commit === undefined) return undefined;
+  const by = await newerSpecs(specs, specs.commit, git);
+  return by === undefined ? undefined : { kind: 'superseded', by, published: false };
 }
 
 /** The spec commit that the last publication of this cluster was rendered from. */

@@ -1,14 +1,15 @@
 import { createHash } from 'node:crypto';
-import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import type { Tree } from '../../constructs/api/tree.ts';
+import { scratchFolder } from '../../constructs/lib/scratchfolder.ts';
 import { listCommitted } from '../git/files.ts';
 import { type Git, type GitOptions, openGit } from '../git/git.ts';
 import type { Changes } from './changes.ts';
 import type { Target } from './target.ts';
 
-/** A clone of the target branch that exists for one publication. */
+/** A clone of the target branch that exists for one publication. What a killed one left goes with the next. */
 export interface Scratch {
   readonly git: Git;
   /** Fetches the branch and checks it out; undefined while the target has no such branch. */
@@ -23,7 +24,7 @@ export interface Scratch {
 const remoteRef = 'refs/remotes/origin/published';
 
 export async function openScratch(target: Target, options: GitOptions): Promise<Scratch> {
-  const directory = await mkdtemp(join(tmpdir(), 'keelson-publish-'));
+  const { path: directory, dispose } = await scratchFolder(tmpdir(), 'keelson-publish-');
   const git = openGit(directory, options);
   await git.run('init', '--quiet', '--initial-branch=published');
   await git.run('remote', 'add', '--', 'origin', target.url);
@@ -56,7 +57,7 @@ export async function openScratch(target: Target, options: GitOptions): Promise<
       );
       await verifyIndex(git, target.path, tree);
     },
-    dispose: () => rm(directory, { recursive: true, force: true }),
+    dispose,
   };
 }
 

@@ -1,4 +1,5 @@
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'uvu';
@@ -6,6 +7,7 @@ import * as assert from 'uvu/assert';
 import type { Cluster } from '../../constructs/api/cluster.ts';
 import { type Tree, treeFile } from '../../constructs/api/tree.ts';
 import { systemClock } from '../../constructs/lib/clock.ts';
+import { scratchFolder } from '../../constructs/lib/scratchfolder.ts';
 import { GitError } from '../../gitops/git/git.ts';
 import { specRepository } from '../../gitops/git/specs.ts';
 import { type PublishInput, type PublishOutcome, publish } from '../../gitops/publish/publish.ts';
@@ -176,25 +178,12 @@ inPlayground('two racing publishers converge: the newer spec wins, whoever pushe
   const older = clone('older');
   const newer = clone('newer');
   play.commit(newer, specFiles('two'), 'second');
-  play.git(newer, 'push', '--quiet');
   const target = play.bare('rendered.git');
   const publishNewer = () => run(play, newer, target, { render: async () => rendering('newer') });
   const publishOlder = () => run(play, older, target, { render: async () => rendering('older!') });
   const text = () => play.git(target, 'show', 'rendered:prod/payload/manifests-a/index.json');
 
-  // The older one has rendered when the newer one publishes: its push is refused, and it stands back.
-  let calls = 0;
-  const late = await run(play, older, target, {
-    render: async () => {
-      if (++calls === 1) assert.is((await publishNewer()).kind, 'published');
-      return rendering('older!');
-    },
-  });
-  assert.equal([late.kind, calls, text()], ['superseded', 1, 'newer']);
-  if (late.kind === 'superseded') assert.is(late.by, play.git(newer, 'rev-parse', 'HEAD'));
-
-  // The other way round: the newer one loses its push, renders again on top, and wins.
-  play.git(target, 'update-ref', '-d', 'refs/heads/rendered');
+  // The newer one loses its push, renders again on top, and wins.
   const previous: (string | undefined)[] = [];
   const winner = await run(play, newer, target, {
     render: async (before) => {
@@ -208,6 +197,97 @@ inPlayground('two racing publishers converge: the newer spec wins, whoever pushe
   assert.equal(previous, [undefined, 'older!\n']);
   assert.is(text(), 'newer');
   assert.is(play.git(target, 'rev-list', '--count', 'rendered'), '2');
+
+  // The other way round: the older one has rendered when the newer one publishes, and stands back.
+  play.git(newer, 'push', '--quiet');
+  play.git(target, 'update-ref', '-d', 'refs/heads/rendered');
+  let calls = 0;
+  const late = await run(play, older, target, {
+    render: async () => {
+      if (++calls === 1) assert.is((await publishNewer()).kind, 'published');
+      return rendering('older!');
+    },
+  });
+  const by = play.git(newer, 'rev-parse', 'HEAD');
+  assert.equal([late, calls, text()], [{ kind: 'superseded', by, published: false }, 1, 'newer']);
+  assert.equal(await publishOlder(), { kind: 'superseded', by, published: true });
+
+  // Without the place that the specs come from, the push itself tells.
+  play.git(older, 'fetch', '--quiet');
+  play.git(older, 'remote', 'set-url', 'origin', join(play.root, 'gone.git'));
+  play.git(target, 'update-ref', '-d', 'refs/heads/rendered');
+  const alone = await run(play, older, target, {
+    render: async () => {
+      await publishNewer();
+      return rendering('older!');
+    },
+  });
+  assert.equal([alone, text()], [{ kind: 'superseded', by, published: true }, 'newer']);
+});
+
+inPlayground('a newer spec that renders to what is published keeps an older one from coming late', async (play) => {
+  const origin = play.bare('specs.git');
+  const seed = play.repository('seed', specFiles('one'));
+  play.git(seed, 'push', '--quiet', origin, 'main');
+  const clone = (name: string): string => {
+    play.git(play.root, 'clone', '--quiet', origin, name);
+    return join(play.root, name);
+  };
+  const target = play.bare('rendered.git');
+  const text = () => play.git(target, 'show', 'rendered:prod/payload/manifests-a/index.json');
+  await run(play, clone('first'), target, { render: async () => rendering('one') });
+  play.commit(seed, specFiles('two'), 'second');
+  play.git(seed, 'push', '--quiet', origin, 'main');
+  const late = clone('late');
+  const taken = play.commit(seed, specFiles('one'), 'take the second back');
+  play.git(seed, 'push', '--quiet', origin, 'main');
+  assert.is((await run(play, clone('newest'), target, { render: async () => rendering('one') })).kind, 'unchanged');
+  const outcome = await run(play, late, target, { render: async () => rendering('two') });
+  assert.equal(outcome, { kind: 'superseded', by: taken, published: false });
+  assert.is(text(), 'one');
+  // Nothing of the late publisher's repository moved.
+  assert.is(play.git(late, 'rev-parse', 'origin/main'), play.git(late, 'rev-parse', 'HEAD'));
+  assert.not(existsSync(join(late, '.git/FETCH_HEAD')));
+
+  // A newer commit that leaves the folder of the cluster alone decides nothing about it, and no origin decides nothing.
+  const current = clone('current');
+  play.commit(seed, { 'README.md': 'words' }, 'words');
+  play.git(seed, 'push', '--quiet', origin, 'main');
+  assert.is((await run(play, current, target, { render: async () => rendering('three') })).kind, 'published');
+  play.git(late, 'remote', 'set-url', 'origin', join(play.root, 'gone.git'));
+  assert.is((await run(play, late, target, { render: async () => rendering('four!') })).kind, 'refused');
+  play.git(seed, 'commit', '--quiet', '--allow-empty', '-m', 'local');
+  assert.is((await run(play, seed, target, { render: async () => rendering('five..') })).kind, 'published');
+});
+
+inPlayground("what a killed publisher left goes with the next one, and nobody else's folder does", async (play) => {
+  const specs = play.repository('specs', specFiles('one'));
+  const target = play.bare('rendered.git');
+  const program = join(play.root, 'killed.mjs');
+  const scratch = join(import.meta.dirname, '../../constructs/lib/scratchfolder.ts');
+  writeFileSync(
+    program,
+    `import { writeFileSync } from 'node:fs';
+     import { tmpdir } from 'node:os';
+     import { scratchFolder } from ${JSON.stringify(scratch)};
+     const { path } = await scratchFolder(tmpdir(), 'keelson-publish-');
+     writeFileSync(path + '/file', 'x');
+     console.log(path);
+     process.kill(process.pid, 'SIGKILL');`,
+  );
+  const left = spawnSync(process.execPath, [program], { encoding: 'utf8' }).stdout.trim();
+  assert.ok(existsSync(join(left, 'file')), left);
+  const alive = await scratchFolder(tmpdir(), 'keelson-publish-');
+  // The same id of a process that began at another time, and one of another machine.
+  const foreign = mkdtempSync(join(tmpdir(), `keelson-publish-${'0'.repeat(12)}-1-1-`));
+  try {
+    assert.not(existsSync(left), 'a start clears away');
+    assert.is((await run(play, specs, target, { render: async () => rendering('one') })).kind, 'published');
+    assert.ok(existsSync(alive.path) && existsSync(foreign));
+  } finally {
+    await alive.dispose();
+    rmSync(foreign, { recursive: true });
+  }
 });
 
 inPlayground('a spec of another history stops', async (play) => {

@@ -156,6 +156,11 @@ export const acceptanceReasons: readonly Reason[] = [
       'the payload could not be kept: {message}',
       'Look at the rights and the room in namespace keelson-system.',
     ],
+    [
+      'RetainedCopyDamaged',
+      'the retained copy of payload {digest} can not be used: {message}',
+      'Deliver that payload again: the copy is made anew from the inbox.',
+    ],
     ['ReadFailed', '{what} could not be read: {message}', 'It is tried again; look at the API server.'],
   ]),
 ];

@@ -256,6 +256,7 @@ export const inputReasons: readonly Reason[] = [
     ['UnknownLockEntry', 'nothing that is locked is called {name}', 'Name chart, probe, executor or an image.'],
   ]),
   ...reasonsOf('Input', 'error', 'retry', [
+    ['NotEnforced', '{found} is enforced, the tree holds {digest}', 'Look at `keelson status` of the release.'],
     ['CommandFailed', '{message}', 'Look at the message; the command can be given again.'],
     [
       'MirrorContentMissing',
