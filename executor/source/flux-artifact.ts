@@ -74,9 +74,11 @@ export function judgeSource(ref: FluxSourceRef, object: KubeObject | undefined):
   });
   if (object === undefined) return wait('the source does not exist');
   const status = isObject(object.status) ? object.status : {};
-  if (status.observedGeneration !== object.metadata.generation)
-    return wait('its controller has not looked at the present spec yet');
   const ready = readyCondition(status);
+  // An ExternalArtifact has no generation but the one of its condition.
+  const observed = status.observedGeneration ?? ready?.observedGeneration;
+  if (observed !== undefined && observed !== object.metadata.generation)
+    return wait('its controller has not looked at the present spec yet');
   if (ready?.status !== 'True')
     return wait(`it is not ready: ${text(ready?.message).slice(0, 300) || 'its controller says nothing'}`);
   if (!isObject(status.artifact)) return wait('it has no artifact yet');
