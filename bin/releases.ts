@@ -117,7 +117,7 @@ export function releaseDetail(release: ReleaseView, now: number): string {
     if (release.annotations[key] !== undefined) lines.push(`${key}: ${release.annotations[key]}`);
   if (status.plan !== undefined) {
     const counts = Object.entries(status.plan.counts).flatMap(([name, count]) =>
-      count > 0 ? [`${count} ${name}`] : [],
+      (count ?? 0) > 0 ? [`${count} ${name}`] : [],
     );
     lines.push(`plan      ${status.plan.digest} (${status.plan.changeClass}; ${counts.join(', ') || 'nothing'})`);
   }

@@ -121,6 +121,7 @@ function patches(before: Tree, after: Tree): string[] {
 }
 
 const marks = {
+  adopted: '=',
   created: '+',
   configured: '~',
   replaced: '!',
@@ -129,6 +130,9 @@ const marks = {
   left: 'o',
   unchanged: ' ',
 } as const;
+
+/** Actions that a sign alone would not tell. */
+const spelled: ReadonlySet<string> = new Set(['adopted', 'replaced']);
 
 const shown = (id: string): string => {
   const { group, ...rest } = parseObjectId(id);
@@ -165,7 +169,7 @@ function describeRelease(planned: PlannedRelease): string[] {
     const gates = phase.gates.length === 0 ? '' : `  then ${phase.gates.join(', ')}`;
     lines.push(`  ${phase.name}${changed.length === 0 ? '  nothing changes' : ''}${gates}`);
     for (const { action, id } of changed)
-      lines.push(`    ${marks[action]} ${shown(id)}${action === 'replaced' ? ' (replaced)' : ''}`);
+      lines.push(`    ${marks[action]} ${shown(id)}${spelled.has(action) ? ` (${action})` : ''}`);
   }
   for (const { action, id } of planned.leaving)
     lines.push(`    ${marks[action]} ${shown(id)} (${action === 'pruned' ? 'pruned' : 'stays in the cluster'})`);

@@ -177,3 +177,16 @@ export const confirmKinds: readonly string[] = [
 
 /** Kinds, as `group/Kind`, that are left in place when they leave a payload, whatever the prune policy says. */
 export const neverPrunedKinds: readonly string[] = ['/PersistentVolumeClaim', '/PersistentVolume'];
+
+/**
+ * Kinds, as `group/Kind`, whose objects may be deleted and created again when their manifest asks for it and a change hits
+ * a field that can not change. None of them holds data that would be lost, or takes other objects with it.
+ */
+export const recreatableKinds: readonly string[] = [
+  'batch/Job',
+  'apps/Deployment',
+  'apps/DaemonSet',
+  '/Service',
+  '/ConfigMap',
+  '/Secret',
+];

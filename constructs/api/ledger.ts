@@ -4,7 +4,7 @@ import { canonicalJson, type JsonValue } from '../lib/json.ts';
 import type { Problem } from '../lib/problems.ts';
 import { type ReleaseConfigMap, releaseMetadata } from './configmap.ts';
 import { annotations, configMapNames, ledgerFormatVersion, limits } from './constants.ts';
-import { digest, dnsLabel, objectUID, requiredText } from './fields.ts';
+import { digest, dnsLabel, objectUID, requiredText, text, timestamp } from './fields.ts';
 import { readShape, type Shaped } from './shape.ts';
 
 /**
@@ -12,7 +12,11 @@ import { readShape, type Shaped } from './shape.ts';
  * before the first write and leaves it only when the object is known to be gone.
  */
 
-const ledgerStates = ['intended', 'applied', 'pruning', 'unmanaged'] as const;
+/**
+ * `adopting`: it existed before us and is being taken over; until that is done nothing of ours may delete it or set its
+ * values.
+ */
+const ledgerStates = ['intended', 'applied', 'pruning', 'unmanaged', 'adopting'] as const;
 export type LedgerState = (typeof ledgerStates)[number];
 
 export const ledgerEntry = z.strictObject({
@@ -28,6 +32,12 @@ export const ledgerEntry = z.strictObject({
   phase: dnsLabel(),
   /** Content digest of the payload that last named the object. */
   payload: digest(),
+  /** The payload asked to leave it in place: it is never removed, whatever its live annotations say by then. */
+  keep: z.literal(true).optional(),
+  /** Why it could not be removed: reason, how often that was tried, and since when (RFC 3339). */
+  refused: z
+    .strictObject({ reason: requiredText(128), message: text(512), attempts: z.int().min(1), since: timestamp() })
+    .optional(),
 });
 export type LedgerEntry = z.infer<typeof ledgerEntry>;
 export type Ledger = ReadonlyMap<string, LedgerEntry>;

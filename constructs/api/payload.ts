@@ -112,6 +112,8 @@ export const installationEntry = z.strictObject({
   nodes: z
     .array(z.strictObject({ name: dnsName(), uid: objectUID(), addresses: z.array(ipText()).min(1).max(8) }))
     .max(64),
+  /** The first payload of all takes over what exists; with the managers whose fields are taken. */
+  adoption: z.strictObject({ takeManagers: z.array(requiredText(128)).max(16) }).optional(),
 });
 export type InstallationEntry = z.infer<typeof installationEntry>;
 

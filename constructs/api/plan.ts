@@ -1,6 +1,6 @@
 import { type Digest, digestOf } from '../lib/digest.ts';
 import { groupOf } from '../lib/names.ts';
-import { confirmKinds, neverPrunedKinds } from './constants.ts';
+import { confirmKinds, neverPrunedKinds, recreatableKinds } from './constants.ts';
 import { gateText, type PayloadContent, type PayloadObject, payloadDigest, payloadObjectId } from './payload.ts';
 import type { ChangeClass, PrunePolicy } from './release.ts';
 
@@ -11,10 +11,12 @@ import type { ChangeClass, PrunePolicy } from './release.ts';
 
 /** Object ids by what happens to them, each list sorted. */
 export interface PlanActions {
+  /** Exist already and are taken over as they are: the first payload of an installation that adopts. */
+  readonly adopted: readonly string[];
   readonly created: readonly string[];
   readonly configured: readonly string[];
   readonly unchanged: readonly string[];
-  /** May be deleted and created again: changed, and marked `recreate`. */
+  /** May be deleted and created again: changed, marked `recreate`, and of a kind that allows it. */
   readonly replaced: readonly string[];
   readonly pruned: readonly string[];
   /** Deleted because the new payload says so (tombstones). */
@@ -24,7 +26,7 @@ export interface PlanActions {
 }
 
 export interface PlanRisk {
-  readonly kind: 'replace' | 'confirmKind' | 'brakePercent' | 'brakeCount';
+  readonly kind: 'adopt' | 'take' | 'replace' | 'confirmKind' | 'brakePercent' | 'brakeCount';
   readonly ids: readonly string[];
   readonly message: string;
 }
@@ -34,6 +36,8 @@ export interface Plan {
   readonly oldManifestDigest: string | undefined;
   readonly newManifestDigest: string;
   readonly actions: PlanActions;
+  /** Field managers whose hold on adopted objects is folded into ours, a step of its own in which no value changes. */
+  readonly take: readonly string[];
   readonly changeClass: ChangeClass;
   /** Why a person has to look; empty when the plan is not destructive. */
   readonly risks: readonly PlanRisk[];
@@ -51,6 +55,22 @@ export interface PlanOptions {
 const allObjects = (content: PayloadContent | undefined): Map<string, PayloadObject> =>
   new Map((content?.phases ?? []).flatMap((phase) => phase.objects).map((o) => [payloadObjectId(o), o]));
 
+/** Phase of probes that only Keelson makes: no installation that is adopted has its objects. */
+const probePhase = 'network-probe';
+
+/** Whether objects of this payload are adopted when there was none before it, and whose fields are taken over then. */
+export const adoptionOf = (content: PayloadContent): { readonly takeManagers: readonly string[] } | undefined =>
+  content.installations.find(({ adoption }) => adoption !== undefined)?.adoption;
+
+/** Ids of what an installation that adopts must find in the cluster: everything that the payload wants, probes apart. */
+export function adoptableIds(content: PayloadContent): Set<string> {
+  if (adoptionOf(content) === undefined) return new Set();
+  const phases = content.phases.filter(({ name }) => name !== probePhase);
+  return new Set(
+    phases.flatMap(({ objects }) => objects.filter(({ absent }) => !absent).map((object) => payloadObjectId(object))),
+  );
+}
+
 /** `group/Kind` of an object; the core group is empty. */
 export const groupKindOf = (object: { apiVersion: string; kind: string }): string =>
   `${groupOf(object.apiVersion)}/${object.kind}`;
@@ -63,7 +83,9 @@ export function planActions(
 ): PlanActions {
   const before = allObjects(previous);
   const after = allObjects(next);
+  const adoptable = previous === undefined ? adoptableIds(next) : new Set<string>();
   const lists: Record<keyof PlanActions, string[]> = {
+    adopted: [],
     created: [],
     configured: [],
     unchanged: [],
@@ -72,7 +94,7 @@ export function planActions(
     absent: [],
     left: [],
   };
-  for (const [id, object] of after) lists[actionOf(before.get(id), object)].push(id);
+  for (const [id, object] of after) lists[adoptable.has(id) ? 'adopted' : actionOf(before.get(id), object)].push(id);
   for (const [id, object] of before)
     if (!after.has(id) && !object.absent) lists[mayPrune(object, prune) ? 'pruned' : 'left'].push(id);
   for (const list of Object.values(lists)) list.sort();
@@ -83,7 +105,7 @@ function actionOf(before: PayloadObject | undefined, after: PayloadObject): keyo
   if (after.absent) return before === undefined || !before.absent ? 'absent' : 'unchanged';
   if (before === undefined || before.absent) return 'created';
   if (before.sha256 === after.sha256 || after.createOnly) return 'unchanged';
-  return after.recreate ? 'replaced' : 'configured';
+  return after.recreate && recreatableKinds.includes(groupKindOf(after)) ? 'replaced' : 'configured';
 }
 
 const mayPrune = (object: PayloadObject, prune: Pick<PrunePolicy, 'enabled'>): boolean =>
@@ -104,11 +126,23 @@ export function classifyManifests(
 function findRisks(
   before: Map<string, PayloadObject>,
   after: Map<string, PayloadObject>,
-  actions: PlanActions,
+  { actions, take }: Pick<Plan, 'actions' | 'take'>,
   options: PlanOptions,
 ): PlanRisk[] {
   const confirm = options.confirmKinds ?? confirmKinds;
   const risks: PlanRisk[] = [];
+  if (actions.adopted.length > 0)
+    risks.push({
+      kind: 'adopt',
+      ids: actions.adopted,
+      message: `${actions.adopted.length} object(s) that exist already are adopted`,
+    });
+  if (take.length > 0)
+    risks.push({
+      kind: 'take',
+      ids: actions.adopted,
+      message: `fields of theirs that ${take.join(', ')} hold are taken over, without a change of any value`,
+    });
   if (actions.replaced.length > 0)
     risks.push({
       kind: 'replace',
@@ -117,13 +151,14 @@ function findRisks(
     });
   const confirmed = [...actions.pruned, ...actions.absent].sort().filter((id) => {
     const object = before.get(id) ?? after.get(id);
-    return object !== undefined && confirm.includes(groupKindOf(object));
+    // Something that was to be kept needs a person's word before a tombstone takes it, whatever its kind.
+    return object !== undefined && (object.keep || confirm.includes(groupKindOf(object)));
   });
   if (confirmed.length > 0)
     risks.push({
       kind: 'confirmKind',
       ids: confirmed,
-      message: `${confirmed.length} object(s) of kinds that hold data or other objects are removed`,
+      message: `${confirmed.length} object(s) that hold data or other objects, or were to be kept, are removed`,
     });
   const live = [...before.values()].filter((object) => !object.absent).length;
   const { pruned } = actions;
@@ -148,17 +183,25 @@ function findRisks(
 export function makePlan(previous: PayloadContent | undefined, next: PayloadContent, options: PlanOptions): Plan {
   const actions = planActions(previous, next, options.prune);
   const changeClass = (options.classify ?? classifyManifests)(previous, next, actions);
-  const risks = findRisks(allObjects(previous), allObjects(next), actions, options);
+  const take = actions.adopted.length > 0 ? [...(adoptionOf(next)?.takeManagers ?? [])].sort() : [];
+  const risks = findRisks(allObjects(previous), allObjects(next), { actions, take }, options);
   return {
     digest: digestOf({
       from: previous?.manifestDigest ?? '',
       to: next.manifestDigest,
-      actions: Object.fromEntries(Object.entries(actions).map(([action, ids]) => [action, [...ids]])),
+      // What only some plans have stands in the digest of those alone, so that no other approval is lost by it.
+      actions: Object.fromEntries(
+        Object.entries(actions)
+          .filter(([action, ids]) => action !== 'adopted' || ids.length > 0)
+          .map(([action, ids]) => [action, [...ids]]),
+      ),
+      ...(take.length === 0 ? {} : { take: [...take] }),
       class: changeClass,
     }),
     oldManifestDigest: previous?.manifestDigest,
     newManifestDigest: next.manifestDigest,
     actions,
+    take,
     changeClass,
     risks,
     destructive: risks.length > 0,
@@ -191,11 +234,11 @@ export function plannedPhases(next: PayloadContent, actions: PlanActions): Plann
 
 /** Whether a plan waits for a person, under the approval mode of its Release. */
 export function needsApproval(
-  plan: Pick<Plan, 'destructive' | 'changeClass'>,
+  plan: Pick<Plan, 'destructive' | 'changeClass'> & { readonly actions?: Pick<PlanActions, 'adopted'> },
   mode: 'never' | 'destructive' | 'always',
 ): boolean {
-  // A change of what we inject ourselves is approved by its plan whatever the mode says.
-  if (plan.changeClass === 'keelson') return true;
+  // A change of what we inject ourselves, and taking over what others made, are approved by the plan whatever the mode says.
+  if (plan.changeClass === 'keelson' || (plan.actions?.adopted.length ?? 0) > 0) return true;
   if (mode === 'never' || plan.changeClass === 'none') return false;
   return mode === 'always' || plan.destructive;
 }

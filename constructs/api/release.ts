@@ -144,6 +144,7 @@ export const blocker = z.strictObject({
 export type Blocker = z.infer<typeof blocker>;
 
 const planCounts = z.strictObject({
+  adopted: z.int().min(0).optional(),
   created: z.int().min(0),
   configured: z.int().min(0),
   unchanged: z.int().min(0),

@@ -2,14 +2,18 @@
 import { managers } from '../../constructs/api/constants.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
 import type { KubeClient } from '../kube/client.ts';
-import { describeRef, type KubeObject } from '../kube/types.ts';
+import { describeRef, type KubeObject, uidOf } from '../kube/types.ts';
+import { type Adoption, judgeAdoption } from './adopt-judge.ts';
+import type { AdoptionRules } from './adopt-rules.ts';
 import { type BindValue, bindItem } from './bind.ts';
 import { eachLimited } from './concurrency.ts';
 import { without } from './fieldpath.ts';
+import { type Hold, Ledgers } from './hold.ts';
 import { type Item, itemRef } from './items.ts';
 import type { Need } from './need.ts';
 import { definesKind, SchemaBook } from './offline.ts';
-import { afterLook, foreignOwner, hidesOwner, type Verdict, verdictOf } from './ownership.ts';
+import { afterLook, foreignOwner, formerRelease, hidesOwner, type Verdict, verdictOf } from './ownership.ts';
+import { explainWebhook } from './webhook.ts';
 
 /** An object that may be written, and how. */
 export interface Judged {
@@ -25,6 +29,8 @@ export interface Judged {
 
 export interface Judgement {
   readonly judged: ReadonlyMap<string, Judged>;
+  /** Objects that exist and can be taken over as they are, by id. */
+  readonly adoptions: ReadonlyMap<string, Adoption>;
   readonly problems: readonly Problem[];
   /** `partial` when the server could not judge some object. */
   readonly confidence: 'full' | 'partial';
@@ -39,6 +45,10 @@ export interface DryRunInput {
   readonly items: readonly Item[];
   readonly needs: ReadonlyMap<string, Need>;
   readonly bind: BindValue;
+  /** Where the ledgers of the releases are. */
+  readonly namespace: string;
+  /** Set while what exists is to be adopted. */
+  readonly adoption?: AdoptionRules | undefined;
   readonly signal: AbortSignal;
   /** How many are asked about at once. */
   readonly concurrency?: number;
@@ -48,7 +58,10 @@ export interface DryRunInput {
   readonly final?: boolean;
 }
 
-type Outcome = { readonly judged: Judged } | { readonly problems: readonly Problem[]; readonly unavailable?: boolean };
+type Outcome =
+  | { readonly judged: Judged }
+  | { readonly adoption: Adoption }
+  | { readonly problems: readonly Problem[]; readonly unavailable?: boolean };
 
 const isCrd = (item: Item): boolean => item.entry.kind === 'CustomResourceDefinition' && !item.entry.absent;
 const mostRounds = 4;
@@ -56,12 +69,14 @@ const mostRounds = 4;
 /** What of the payload makes other parts of it possible. */
 class Company {
   readonly book: SchemaBook;
+  readonly ledgers: Ledgers;
   readonly #input: DryRunInput;
   /** Namespaces and CRDs of the payload. */
   readonly #providers: readonly Item[];
 
   constructor(input: DryRunInput) {
     this.#input = input;
+    this.ledgers = new Ledgers(input.client, input.namespace, input.signal);
     this.#providers = input.items.filter(
       (other) => isCrd(other) || (other.entry.kind === 'Namespace' && !other.entry.absent),
     );
@@ -111,26 +126,29 @@ class Company {
 /** Dry-runs the given items (all of them when none are named) that need a write. Nothing is stored. */
 export async function dryRun(input: DryRunInput, only: readonly Item[] = input.items): Promise<Judgement> {
   const judged = new Map<string, Judged>();
+  const adoptions = new Map<string, Adoption>();
   const problems: Problem[] = [];
   let unavailable = false;
   const company = new Company(input);
-  const wanted = only.filter((item) => input.needs.get(item.id)?.need === 'write');
+  const wanted = only.filter((item) => ['write', 'adopt'].includes(input.needs.get(item.id)?.need ?? ''));
   await eachLimited(wanted, input.concurrency ?? 16, async (item) => {
     const outcome = await judge(input, company, item);
     if ('judged' in outcome) judged.set(item.id, outcome.judged);
+    else if ('adoption' in outcome) adoptions.set(item.id, outcome.adoption);
     else {
       problems.push(...outcome.problems);
       unavailable ||= outcome.unavailable === true;
     }
   });
   const confidence = [...judged.values()].some(({ partial }) => partial) ? 'partial' : 'full';
-  return { judged, problems, confidence, unavailable };
+  return { judged, adoptions, problems, confidence, unavailable };
 }
 
 async function judge(input: DryRunInput, company: Company, item: Item): Promise<Outcome> {
   const need = input.needs.get(item.id);
   const bound = bindItem(item, input.bind);
   if (!bound.ok) return { problems: bound.problems };
+  if (need?.need === 'adopt' || isFirstSight(input, item, need)) return adopt(input, item, bound.object);
   if (need?.need !== 'write') return { problems: [] };
   let intent = bound.object;
   const misses = input.final === true ? undefined : company.misses(item);
@@ -138,7 +156,7 @@ async function judge(input: DryRunInput, company: Company, item: Item): Promise<
   const pointers: string[] = [];
   const others = new Set<string>();
   for (let round = 0; round < mostRounds; round += 1) {
-    const verdict = await ask(input, item, intent, need);
+    const verdict = await ask(input, company, item, intent, need);
     if (verdict.verdict === 'yield') {
       pointers.push(...verdict.pointers);
       for (const manager of verdict.managers) others.add(manager);
@@ -159,6 +177,25 @@ async function judge(input: DryRunInput, company: Company, item: Item): Promise<
   };
 }
 
+/** Whether an object is one that must be there and is not in the ledger yet. */
+const isFirstSight = ({ adoption }: DryRunInput, item: Item, need: Need | undefined): boolean =>
+  need?.need === 'write' && need.why === 'new' && adoption?.ids.has(item.id) === true;
+
+async function adopt(input: DryRunInput, item: Item, intent: KubeObject): Promise<Outcome> {
+  const { client, adoption: rules, signal, needs } = input;
+  if (rules !== undefined) {
+    const need = needs.get(item.id);
+    return judgeAdoption({ client, rules, signal }, item, intent, need?.need === 'adopt' ? need.uid : undefined);
+  }
+  const problem: Problem = {
+    reason: 'AdoptionRefused',
+    message: 'its adoption has begun, and the installation no longer adopts',
+    object: describeRef(itemRef(item)),
+    remedy: 'set spec.adoption.enabled again until the adoption is done',
+  };
+  return { problems: [problem] };
+}
+
 const missingProblem = (item: Item, missing: 'namespace' | 'kind'): Problem => ({
   reason: missing === 'kind' ? 'KindAbsent' : 'NamespaceAbsent',
   message: `its ${missing} comes with this payload, and no schema says what it has to look like`,
@@ -167,6 +204,7 @@ const missingProblem = (item: Item, missing: 'namespace' | 'kind'): Problem => (
 
 async function ask(
   input: DryRunInput,
+  company: Company,
   item: Item,
   intent: KubeObject,
   need: Extract<Need, { need: 'write' }>,
@@ -183,13 +221,52 @@ async function ask(
   if (verdict.verdict !== 'look' && !hidden) return verdict;
   const live = await client.get(itemRef(item), { signal });
   if (hidden) return (live.type === 'found' ? foreignOwner(item, intent, live.object) : undefined) ?? verdict;
-  if (live.type === 'found') return afterLook(item, need, release, live.object);
+  if (live.type === 'found')
+    return afterLook(item, need, release, live.object, await holdOn(company, item, live.object));
   if (live.type === 'absent') return afterLook(item, need, release, undefined);
-  return {
-    verdict: 'unavailable',
-    problem: { reason: 'ApiUnavailable', message: live.message, object: describeRef(itemRef(item)) },
-  };
+  return unread(item, live.message);
 }
+
+const unread = (item: Item, message: string): Extract<Verdict, { verdict: 'unavailable' }> => ({
+  verdict: 'unavailable',
+  problem: { reason: 'ApiUnavailable', message, object: describeRef(itemRef(item)) },
+});
+
+/** What the ledger of the release whose label the object carries says of it. */
+async function holdOn(company: Company, item: Item, live: KubeObject): Promise<Hold | undefined> {
+  const former = formerRelease(live);
+  return former === undefined ? undefined : company.ledgers.hold(former, item.id);
+}
+
+/** Whose the object is, by a read, where the server can not dry-run it; what it looks like only its schema can judge. */
+async function judgeUnseen(
+  input: DryRunInput,
+  company: Company,
+  so: Pick<Judged, 'item' | 'intent' | 'yielded'>,
+  problem: Problem,
+): Promise<Outcome> {
+  const { client, signal, release, needs } = input;
+  const { item, intent } = so;
+  const need = needs.get(item.id);
+  if (need?.need !== 'write') return { problems: [] };
+  const live = await client.get(itemRef(item), { signal });
+  if (live.type === 'absent') return offline(input, company, so, problem, { verdict: 'new' });
+  if (live.type !== 'found') return conclude(input, company, so, unread(item, live.message));
+  const foreign = foreignOwner(item, intent, live.object);
+  if (foreign?.verdict === 'refused') return { problems: [foreign.problem] };
+  const uid = uidOf(live.object);
+  if (need.uid === uid || need.formerUID === uid) return offline(input, company, so, problem, ownedAs(live.object));
+  if (item.entry.createOnly) return { judged: { ...so, verdict: { verdict: 'leave', uid }, partial: false } };
+  const verdict = afterLook(item, need, release, live.object, await holdOn(company, item, live.object));
+  if (verdict.verdict === 'ours') return offline(input, company, so, problem, verdict);
+  return verdict.verdict === 'refused' ? { problems: [verdict.problem] } : { problems: [problem] };
+}
+
+const ownedAs = (live: KubeObject): Extract<Verdict, { verdict: 'ours' }> => ({
+  verdict: 'ours',
+  uid: uidOf(live),
+  version: live.metadata.resourceVersion ?? '',
+});
 
 async function conclude(
   input: DryRunInput,
@@ -211,6 +288,12 @@ async function conclude(
       if (input.final === true) return { problems: [verdict.problem], unavailable: true };
       if (!company.brings(so.item, verdict.missing)) return { problems: [verdict.problem] };
       return offline(input, company, so, verdict.problem);
+    case 'undryable':
+      return judgeUnseen(input, company, so, verdict.problem);
+    case 'blocked': {
+      const message = await explainWebhook(input.client, verdict.trouble, input.signal);
+      return { problems: [{ ...verdict.problem, message }] };
+    }
     case 'look':
     case 'unavailable':
       return 'problem' in verdict ? { problems: [verdict.problem], unavailable: true } : { problems: [] };
@@ -223,11 +306,13 @@ async function offline(
   company: Company,
   so: Pick<Judged, 'item' | 'intent' | 'yielded'>,
   problem: Problem,
+  owned?: Extract<Verdict, { verdict: 'new' | 'ours' }>,
 ): Promise<Outcome> {
   const checked = await company.book.check(so.intent, input.signal);
   if (checked.type === 'unavailable') return { problems: [checked.problem], unavailable: true };
   if (checked.type === 'noSchema') return { problems: [problem] };
   if (checked.problems.length > 0) return { problems: checked.problems };
+  if (owned !== undefined) return { judged: { ...so, verdict: owned, partial: true } };
   const need = input.needs.get(so.item.id);
   const uid = need?.need === 'write' ? need.uid : undefined;
   const verdict = uid === undefined ? ({ verdict: 'new' } as const) : ({ verdict: 'ours', uid, version: '' } as const);

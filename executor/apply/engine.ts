@@ -11,6 +11,7 @@ import type { KubeClient } from '../kube/client.ts';
 import { describeRef } from '../kube/types.ts';
 import type { DomainSession, WriteGuard } from '../release/domain.ts';
 import type { SpanKeeper } from '../release/span-keeper.ts';
+import { adoptAll } from './adopt.ts';
 import type { Judged, Judgement } from './dryrun.ts';
 import { type GateMode, passGates } from './gate-wait.ts';
 import { intents } from './intents.ts';
@@ -18,7 +19,7 @@ import { type Item, itemRef } from './items.ts';
 import type { LedgerStore } from './ledger-store.ts';
 import { writePhase } from './phase.ts';
 import type { PassProgress } from './progress.ts';
-import { type Left, pruneAfter } from './prune.ts';
+import { type Claims, type Left, pruneAfter } from './prune.ts';
 import type { Survey } from './survey.ts';
 import type { WriteResult } from './write.ts';
 
@@ -28,8 +29,10 @@ export interface EngineOptions {
   readonly gatePollMs: number;
   /** How long one removed object may take to go before it is reported. */
   readonly goneMs: number;
-  /** How long a kind may take to be served after its CRD was written. */
+  /** How long a kind may take to be served after its CRD was written, and a Service of a webhook to have endpoints. */
   readonly kindMs: number;
+  /** How long a removal waits beside other releases: payloads that are delivered together do not arrive at once. */
+  readonly handOverMs: number;
   /** Writes after which the UIDs seen so far are stored. */
   readonly ledgerBatch: number;
   /** Gate types that a test executor treats as open. */
@@ -41,6 +44,7 @@ export const defaultEngineOptions: EngineOptions = {
   gatePollMs: 1_000,
   goneMs: 30_000,
   kindMs: 30_000,
+  handOverMs: 3_000,
   ledgerBatch: 100,
   bypassGates: new Set(),
 };
@@ -70,9 +74,14 @@ export interface PassInput {
     readonly policy: PrunePolicy;
     readonly planned: ReadonlySet<string>;
     readonly approved: boolean;
+    /** The Release asks for no approval at all. */
+    readonly unbounded: boolean;
+    /** Digest that a person has approved. */
+    readonly approvedDigest: string | undefined;
     /** Phases of the payload before, in order, for the order of removal. */
     readonly formerPhases: readonly string[];
   };
+  readonly claims: Claims;
   readonly gates: GateMode;
   /** The checkpoint is written again although nothing else is. */
   readonly checkpoint: boolean;
@@ -145,13 +154,21 @@ const failure = (
   ...(phase === undefined ? {} : { phase }),
 });
 
-/** Runs one pass. Rejects with the signal's reason, or with what a guard throws. */
-export async function runPass(deps: PassDeps, input: PassInput): Promise<PassOutcome> {
+/**
+ * Runs one pass. `adopted`: what existed is taken over, and the pass ends there; what each object needs now has to be looked
+ * at anew. Rejects with the signal's reason, or with what a guard throws.
+ */
+export async function runPass(deps: PassDeps, input: PassInput): Promise<PassOutcome | { readonly type: 'adopted' }> {
   const context: PassContext = { ...deps, input, judged: new Map(input.judgement.judged), counts: noCounts() };
   if (input.judgement.problems.length > 0) return failure(context, input.judgement.problems, true);
   reportHolds(input);
   const unready = await authorise(context);
   if (unready.length > 0) return failure(context, unready, true);
+  const { adoption } = input.session;
+  if (input.judgement.adoptions.size > 0 && adoption !== undefined) {
+    const unadopted = await adoptAll(context, adoption, (phase, work) => guarded(context, phase, work, true));
+    return unadopted.length > 0 ? failure(context, unadopted, true) : { type: 'adopted' };
+  }
   let open = true;
   for (const phase of input.content.phases) {
     const step = await runPhase(context, phase);
@@ -229,13 +246,14 @@ async function authorise({ input, client, clock, check, judged }: PassContext): 
     items: input.items,
     needs: survey.needs,
     judged,
+    adoptions: input.judgement.adoptions,
     ledger: ledger.ledger,
   });
   for (const entry of entries) ledger.put(entry);
   check();
   const unwritten = await ledger.flush(signal);
   if (unwritten !== undefined) return [unwritten];
-  const writes = [...survey.needs.values()].some(({ need }) => need === 'write' || need === 'remove');
+  const writes = [...survey.needs.values()].some(({ need }) => ['write', 'remove', 'adopt'].includes(need));
   if (!writes && !input.checkpoint) return [];
   check();
   return input.session.beforeFirstWrite({ client, clock, signal });

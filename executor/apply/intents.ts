@@ -1,5 +1,6 @@
 /** The ledger entries that must be stored before the first write of a pass. Pure. */
 import type { Ledger, LedgerEntry } from '../../constructs/api/ledger.ts';
+import type { Adoption } from './adopt-judge.ts';
 import type { Judged } from './dryrun.ts';
 import type { Item } from './items.ts';
 import type { Need } from './need.ts';
@@ -9,6 +10,8 @@ export interface IntentInput {
   readonly items: readonly Item[];
   readonly needs: ReadonlyMap<string, Need>;
   readonly judged: ReadonlyMap<string, Judged>;
+  /** What is to be adopted. */
+  readonly adoptions?: ReadonlyMap<string, Pick<Adoption, 'uid'>>;
   readonly ledger: Ledger;
 }
 
@@ -19,6 +22,7 @@ const entry = (item: Item, payload: string, state: LedgerEntry['state'], uid: st
   sha256: item.entry.sha256,
   phase: item.phase,
   payload,
+  ...(item.entry.keep ? { keep: true } : {}),
 });
 
 function written(item: Item, input: IntentInput): LedgerEntry | undefined {
@@ -31,16 +35,24 @@ function written(item: Item, input: IntentInput): LedgerEntry | undefined {
 
 function entryFor(item: Item, need: Need, input: IntentInput): LedgerEntry | undefined {
   const known = input.ledger.get(item.id);
+  const adoption = input.adoptions?.get(item.id);
+  if (adoption !== undefined) return entry(item, input.payload, 'adopting', adoption.uid);
   switch (need.need) {
     case 'write':
       return written(item, input);
     case 'none':
       // A create-only object keeps the digest under which it was created.
-      return known === undefined ? undefined : { ...known, phase: item.phase, payload: input.payload };
+      return known === undefined
+        ? undefined
+        : { ...entry(item, input.payload, known.state, known.uid), sha256: known.sha256 };
     case 'unmanaged':
       return entry(item, input.payload, 'unmanaged', known?.uid);
     case 'remove':
-      return entry(item, input.payload, 'pruning', need.uid);
+      return {
+        ...entry(item, input.payload, 'pruning', need.uid),
+        ...(known?.refused === undefined ? {} : { refused: known.refused }),
+      };
+    case 'adopt':
     case 'gone':
     case 'held':
     case 'terminating':
@@ -54,7 +66,8 @@ const same = (a: LedgerEntry | undefined, b: LedgerEntry): boolean =>
   a.state === b.state &&
   a.sha256 === b.sha256 &&
   a.phase === b.phase &&
-  a.payload === b.payload;
+  a.payload === b.payload &&
+  a.keep === b.keep;
 
 /** Entries to be put, those that say nothing new left out. */
 export function intents(input: IntentInput): LedgerEntry[] {

@@ -1,15 +1,21 @@
 /** How an object leaves the ledger: after its removal, or after a read that shows it gone. */
+
+import { capMessage, timeText } from '../../constructs/api/conditions.ts';
+import { labels } from '../../constructs/api/constants.ts';
+import { groupOf } from '../../constructs/lib/names.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
-import { describeRef, type ObjectRef } from '../kube/types.ts';
+import { describeRef, type KubeObject, type ObjectRef, uidOf } from '../kube/types.ts';
+import { definitionGone } from './definition.ts';
 import type { PassContext, StepGuard } from './engine.ts';
 import { removeObject } from './remove.ts';
 
-/** Removes one object and forgets it. Answers the problem that keeps it. */
+/** Removes one object and forgets it. Answers the problem that keeps it; the ledger remembers a refusal. */
 export async function removeListed(
-  { input, client, clock, options, counts }: PassContext,
+  context: PassContext,
   { id, ref, uid }: { readonly id: string; readonly ref: ObjectRef; readonly uid: string },
   guard: StepGuard,
 ): Promise<Problem | undefined> {
+  const { input, client, clock, options, counts } = context;
   const outcome = await removeObject(ref, uid, {
     client,
     clock,
@@ -18,6 +24,7 @@ export async function removeListed(
     release: input.release,
     goneMs: options.goneMs,
   });
+  if (outcome.type === 'failed' && outcome.denied) remember(context, id, outcome.problem);
   if (outcome.type === 'terminating' || outcome.type === 'failed') return outcome.problem;
   if (outcome.type === 'held')
     return { reason: 'ObjectHeld', message: `it is held: ${outcome.by}`, object: describeRef(ref) };
@@ -26,16 +33,55 @@ export async function removeListed(
   return undefined;
 }
 
-/**
- * An id whose object the listing did not show leaves the ledger after a read has confirmed it. One that lost its label
- * is still ours by its UID, and is looked at again in the next pass.
- */
+/** A removal that was refused stays in the ledger with its reason and the number of tries. */
+function remember({ input, clock }: PassContext, id: string, problem: Problem): void {
+  const entry = input.ledger.ledger.get(id);
+  if (entry === undefined) return;
+  const { attempts = 0, since = timeText(clock.now()) } = entry.refused ?? {};
+  const message = capMessage(problem.message, 512);
+  input.ledger.put({ ...entry, refused: { reason: problem.reason, message, attempts: attempts + 1, since } });
+}
+
+/** What a read finds of an id that the listing did not show. */
+export type Still =
+  /** It has left the ledger: it is gone, or its name means something that is not ours. */
+  | { readonly type: 'forgotten' }
+  /** Under the ledger's UID: it only lost its label. */
+  | { readonly type: 'ours'; readonly object: KubeObject }
+  | { readonly type: 'unknown'; readonly problem: Problem };
+
+/** An id whose object the listing did not show leaves the ledger after a read has confirmed it. */
 export async function confirmGone(
   { input, client }: PassContext,
   { id, ref, uid }: { readonly id: string; readonly ref: ObjectRef; readonly uid: string | undefined },
   signal: AbortSignal,
-): Promise<void> {
+): Promise<Still> {
   const live = await client.get(ref, { signal });
-  const gone = live.type === 'absent' || live.type === 'kindAbsent' || live.type === 'namespaceMissing';
-  if (gone || (live.type === 'found' && live.object.metadata.uid !== uid)) input.ledger.remove(id);
+  switch (live.type) {
+    case 'found': {
+      const claim = live.object.metadata.labels?.[labels.release];
+      const elsewhere = claim !== undefined && claim !== input.release;
+      if (uidOf(live.object) === uid && !elsewhere) return { type: 'ours', object: live.object };
+      break;
+    }
+    case 'absent':
+    case 'namespaceMissing':
+      break;
+    case 'kindAbsent': {
+      const problem = await definitionGone(client, groupOf(ref.apiVersion), ref.kind, signal);
+      if (problem !== undefined) return { type: 'unknown', problem };
+      break;
+    }
+    default:
+      return {
+        type: 'unknown',
+        problem: {
+          reason: live.type === 'forbidden' ? 'Forbidden' : 'ApiUnavailable',
+          message: live.message,
+          object: describeRef(ref),
+        },
+      };
+  }
+  input.ledger.remove(id);
+  return { type: 'forgotten' };
 }

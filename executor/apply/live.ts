@@ -53,7 +53,10 @@ export function ledgerOnlyKinds(
   return [...kinds.values()];
 }
 
-/** The version under which a group serves a kind now, its preferred one first; undefined when it serves none. */
+/**
+ * The version under which a group serves a kind now, its preferred one first; undefined when it serves none, which says
+ * nothing yet about whether the kind is gone.
+ */
 export async function servedKind(
   client: KubeClient,
   group: string,

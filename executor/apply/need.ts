@@ -32,7 +32,9 @@ export type Need =
       readonly finalizers: readonly string[];
       readonly since: string;
     }
-  | { readonly need: 'unmanaged' };
+  | { readonly need: 'unmanaged' }
+  /** Its adoption has begun, under this UID, and is not known to be done. */
+  | { readonly need: 'adopt'; readonly uid: string };
 
 /** Whether the metadata of a live object carries the marks that only this release's objects carry. */
 export function hasMarks(metadata: ObjectMeta | undefined, id: string, release: string): boolean {
@@ -70,6 +72,7 @@ export function needOf(item: Item, input: NeedInput): Need {
   if (input.overridden.has(id)) return { need: 'unmanaged' };
   const entry = input.ledger.get(id);
   const live = input.live.get(id);
+  if (entry?.state === 'adopting' && entry.uid !== undefined) return { need: 'adopt', uid: entry.uid };
   const uid = owned(entry, live, id, input.release);
   const hold = holdOf(live);
   if (hold !== undefined && live?.uid !== undefined) return { need: 'held', uid: live.uid, by: hold };

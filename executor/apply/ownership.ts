@@ -3,15 +3,18 @@
  * Nothing is ever written that is not `new` or `ours`.
  */
 
-import { managers } from '../../constructs/api/constants.ts';
+import { annotations, labels, managers, recreatableKinds } from '../../constructs/api/constants.ts';
+import { groupKindOf } from '../../constructs/api/plan.ts';
 import { isObject, type JsonObject } from '../../constructs/lib/json.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
 import type { ApplyConflict, ApplyOutcome, Invalid } from '../kube/outcome.ts';
 import { describeRef, type KubeObject, uidOf } from '../kube/types.ts';
 import { isWithin, pointerOf } from './fieldpath.ts';
+import type { Hold } from './hold.ts';
 import { type Item, itemRef } from './items.ts';
 import { namespaceTrouble } from './namespace.ts';
 import { hasMarks, type Need } from './need.ts';
+import { isUndryable, type WebhookTrouble, webhookTrouble } from './webhook.ts';
 
 export type Verdict =
   /** Nothing of that name exists. */
@@ -28,19 +31,13 @@ export type Verdict =
   | { readonly verdict: 'look'; readonly uid: string }
   /** The server cannot judge yet: its namespace, or its kind, comes with the same payload. */
   | { readonly verdict: 'unjudged'; readonly missing: 'namespace' | 'kind'; readonly problem: Problem }
+  /** A webhook that takes no part in dry runs keeps the server from judging it. */
+  | { readonly verdict: 'undryable'; readonly problem: Problem }
   | { readonly verdict: 'refused'; readonly problem: Problem }
+  /** A webhook that does not answer stands in the way. */
+  | { readonly verdict: 'blocked'; readonly trouble: WebhookTrouble; readonly problem: Problem }
   /** No answer that means anything; to be tried again. */
   | { readonly verdict: 'unavailable'; readonly problem: Problem };
-
-/** Kinds whose objects may be deleted and created again when their manifest asks for it. */
-const recreatable: readonly string[] = [
-  'batch/Job',
-  'apps/Deployment',
-  'apps/DaemonSet',
-  '/Service',
-  '/ConfigMap',
-  '/Secret',
-];
 
 const say = (item: Item, reason: string, message: string, more: Partial<Problem> = {}): Problem => ({
   reason,
@@ -48,11 +45,6 @@ const say = (item: Item, reason: string, message: string, more: Partial<Problem>
   object: describeRef(itemRef(item)),
   ...more,
 });
-
-function groupKind(item: Item): string {
-  const { apiVersion, kind } = item.entry;
-  return `${apiVersion.includes('/') ? apiVersion.slice(0, apiVersion.indexOf('/')) : ''}/${kind}`;
-}
 
 /** UIDs of owners that the intent itself names. */
 function ownOwners(intent: KubeObject): Set<string> {
@@ -107,13 +99,40 @@ function accepted(item: Item, intent: KubeObject, need: Need, result: KubeObject
   return { verdict: 'look', uid };
 }
 
-/** Verdict after the read that {@link Verdict} `look` asked for. `live` is absent when the object is gone by now. */
-export function afterLook(item: Item, need: Need, release: string, live: KubeObject | undefined): Verdict {
+/**
+ * Whether an object that we wrote once, and that carries these marks, may be taken up: the release that its label names has
+ * let it go, so that nothing has to be deleted for it to change hands. `hold` is what the ledger of that release says.
+ */
+function letGo(item: Item, need: Need, release: string, live: KubeObject, hold: Hold | undefined): boolean {
+  const { metadata } = live;
+  const former = metadata.labels?.[labels.release];
+  if (hold !== 'free' || metadata.annotations?.[annotations.id] !== item.id || !appliedByUs(live)) return false;
+  return former !== release || (need.need === 'write' && need.why === 'new');
+}
+
+/** The release whose label a live object carries, when this item could be handed over by it. */
+export const formerRelease = (live: KubeObject): string | undefined => live.metadata.labels?.[labels.release];
+
+/**
+ * Verdict after the read that {@link Verdict} `look` asked for. `live` is absent when the object is gone by now; `hold` tells
+ * whether the release that its label names still has it.
+ */
+export function afterLook(item: Item, need: Need, release: string, live: KubeObject | undefined, hold?: Hold): Verdict {
   if (live === undefined) return { verdict: 'new' };
   const uid = uidOf(live);
+  const ours: Verdict = { verdict: 'ours', uid, version: live.metadata.resourceVersion ?? '' };
   const intended = need.need === 'write' && need.why !== 'new';
   if (intended && need.why !== 'replaced' && hasMarks(live.metadata, item.id, release) && appliedByUs(live))
-    return { verdict: 'ours', uid, version: live.metadata.resourceVersion ?? '' };
+    return ours;
+  if (letGo(item, need, release, live, hold)) return ours;
+  const other = formerRelease(live);
+  if (other !== undefined && other !== release && hold === 'held')
+    return {
+      verdict: 'refused',
+      problem: say(item, 'OwnedByAnother', `Release ${other} has it`, {
+        remedy: `take it out of the payload of ${other}: it is handed over then, and never deleted in between`,
+      }),
+    };
   const who = [...new Set((live.metadata.managedFields ?? []).map((entry) => entry.manager ?? 'unknown'))].sort();
   const replaced = need.need === 'write' && need.why === 'replaced';
   return {
@@ -165,7 +184,7 @@ function isInvalid(item: Item, need: Need, invalid: Invalid): Verdict {
   const path = fields.length > 0 ? { path: fields.slice(0, 5).join(', ') } : {};
   if (uid === undefined || !isImmutable(invalid))
     return { verdict: 'refused', problem: say(item, reasonOf(invalid), invalid.message, path) };
-  if (item.entry.recreate && recreatable.includes(groupKind(item))) return { verdict: 'replace', uid };
+  if (item.entry.recreate && recreatableKinds.includes(groupKindOf(item.entry))) return { verdict: 'replace', uid };
   return {
     verdict: 'refused',
     problem: say(item, 'ImmutableField', invalid.message, {
@@ -195,6 +214,8 @@ export function verdictOf(item: Item, intent: KubeObject, need: Need, answer: Ap
     case 'gone':
       return { verdict: 'unavailable', problem: say(item, 'ObjectChanged', answer.message) };
     case 'invalid':
+      if (isUndryable(answer.message))
+        return { verdict: 'undryable', problem: say(item, 'ObjectInvalid', answer.message) };
       return isInvalid(item, need, answer);
     case 'namespaceMissing':
       return {
@@ -214,8 +235,13 @@ export function verdictOf(item: Item, intent: KubeObject, need: Need, answer: Ap
       };
     case 'forbidden':
       return { verdict: 'refused', problem: say(item, 'Forbidden', answer.message) };
+    case 'unavailable': {
+      const trouble = webhookTrouble(answer.message);
+      if (trouble !== undefined)
+        return { verdict: 'blocked', trouble, problem: say(item, 'WebhookBlocks', answer.message) };
+      return { verdict: 'unavailable', problem: say(item, 'ApiUnavailable', answer.message) };
+    }
     case 'unauthorized':
-    case 'unavailable':
       return { verdict: 'unavailable', problem: say(item, 'ApiUnavailable', answer.message) };
   }
 }

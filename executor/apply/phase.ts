@@ -3,12 +3,14 @@ import type { LedgerEntry } from '../../constructs/api/ledger.ts';
 import type { PayloadPhase } from '../../constructs/api/payload.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
 import { WaitTimeout, waitFor } from '../../constructs/lib/wait.ts';
+import { describeRef } from '../kube/types.ts';
 import { eachLimited } from './concurrency.ts';
 import { dryRun, type Judged } from './dryrun.ts';
 import type { PassContext, StepGuard, StepResult } from './engine.ts';
 import { type Item, itemRef } from './items.ts';
 import { confirmGone, removeListed } from './leave.ts';
 import { removeOrder, writeOrder } from './order.ts';
+import { neededServices, servedBy } from './webhook.ts';
 import { writeItem } from './write.ts';
 
 const ok: StepResult = { problems: [], retry: true };
@@ -41,9 +43,10 @@ export async function writePhase(context: PassContext, phase: PayloadPhase, guar
   const written = await writeRanks(context, phase, writes, counter, guard);
   if (written.problems.length > 0) return written;
   const removed = await removeTombstones(context, phase, removes, counter, guard);
-  if (removed.problems.length > 0) return removed;
-  for (const { id } of gone) await forget(context, id, guard);
-  return flush(context, guard);
+  const problems = [...removed.problems];
+  for (const { id } of gone) problems.push(...(await forget(context, id, guard)));
+  const flushed = await flush(context, guard);
+  return problems.length > 0 ? { problems, retry: true } : flushed;
 }
 
 /** Asks the server about objects that it could not judge before. */
@@ -62,6 +65,7 @@ async function judgeAgain(
       items: input.items,
       needs: input.survey.needs,
       bind: input.session.bind,
+      namespace: input.namespace,
       signal: guard.signal,
       concurrency: context.options.concurrency,
       phaseIndex: items[0]?.phaseIndex ?? 0,
@@ -97,6 +101,8 @@ async function writeRanks(
     if (unserved.length > 0) return { problems: unserved, retry: true };
     const judged = await judgeAgain(context, late, true, guard);
     if (judged.problems.length > 0) return judged;
+    const unanswered = await untilAnswered(context, batch, guard);
+    if (unanswered.length > 0) return { problems: unanswered, retry: true };
     const result = await writeBatch(context, phase, batch, counter, guard);
     if (result.problems.length > 0) {
       await flush(context, guard);
@@ -131,6 +137,42 @@ async function untilServed(context: PassContext, items: readonly Item[], guard: 
       problems.push({ reason: 'KindAbsent', message: error.message });
     }
   }
+  return problems;
+}
+
+/**
+ * Waits until something ready stands behind the webhooks of a batch that fail closed: from the write on they could keep it
+ * from ever becoming ready.
+ */
+async function untilAnswered(context: PassContext, batch: readonly Item[], guard: StepGuard): Promise<Problem[]> {
+  const { client, clock, options } = context;
+  const problems: Problem[] = [];
+  for (const item of batch)
+    for (const service of neededServices(item.object)) {
+      const what = `ready endpoints of Service ${service.namespace}/${service.name}`;
+      const object = describeRef(itemRef(item));
+      try {
+        const seen = await waitFor({
+          what,
+          limitMs: options.kindMs,
+          intervalMs: 250,
+          clock,
+          signal: guard.signal,
+          probe: async (saw) => {
+            const served = await servedBy(client, service, guard.signal);
+            if (served.type === 'none') saw('there are none');
+            if (served.type !== 'unknown') return served.type === 'ready' ? served : undefined;
+            saw(served.message);
+            return served.denied ? served : undefined;
+          },
+        });
+        if (seen.type === 'unknown') problems.push({ reason: 'Forbidden', message: seen.message, object });
+      } catch (error) {
+        if (!(error instanceof WaitTimeout)) throw error;
+        const remedy = 'see why its pods are not ready; a webhook that fails closed is written after them';
+        problems.push({ reason: 'WebhookNotServed', message: error.message, object, remedy });
+      }
+    }
   return problems;
 }
 
@@ -175,6 +217,7 @@ const applied = (item: Item, payload: string, uid: string): LedgerEntry => ({
   sha256: item.entry.sha256,
   phase: item.phase,
   payload,
+  ...(item.entry.keep ? { keep: true } : {}),
 });
 
 async function removeTombstones(
@@ -186,7 +229,7 @@ async function removeTombstones(
 ): Promise<StepResult> {
   const { input, options } = context;
   const problems: Problem[] = [];
-  for (const batch of removeOrder(removes))
+  for (const batch of removeOrder(removes)) {
     await eachLimited(batch, options.concurrency, async (item) => {
       const need = input.survey.needs.get(item.id);
       if (need?.need !== 'remove') return;
@@ -198,16 +241,23 @@ async function removeTombstones(
       counter.applied += 1;
       input.progress.applied(phase.name, counter.applied);
     });
+    if (problems.length > 0) break;
+  }
   return { problems, retry: true };
 }
 
-/** Lets go of an id whose object the listing did not show. */
-async function forget(context: PassContext, id: string, guard: StepGuard): Promise<void> {
+/** Lets go of an id whose object the listing did not show; one that has only lost its label is removed all the same. */
+async function forget(context: PassContext, id: string, guard: StepGuard): Promise<Problem[]> {
   const { input } = context;
   const item = input.items.find((candidate) => candidate.id === id);
   const entry = input.ledger.ledger.get(id);
-  if (item === undefined || entry === undefined) return;
-  await confirmGone(context, { id, ref: itemRef(item), uid: entry.uid }, guard.signal);
+  if (item === undefined || entry === undefined) return [];
+  const ref = itemRef(item);
+  const still = await confirmGone(context, { id, ref, uid: entry.uid }, guard.signal);
+  if (still.type === 'unknown') return [still.problem];
+  if (still.type === 'forgotten' || entry.uid === undefined) return [];
+  const problem = await removeListed(context, { id, ref, uid: entry.uid }, guard);
+  return problem === undefined ? [] : [problem];
 }
 
 async function flush({ input }: PassContext, guard: StepGuard): Promise<StepResult> {

@@ -1,10 +1,14 @@
 /** Removes objects by UID, and does not believe it until they are gone. Finalizers are reported, never touched. */
 import { annotations, labels } from '../../constructs/api/constants.ts';
 import type { Clock } from '../../constructs/lib/clock.ts';
+import { groupOf } from '../../constructs/lib/names.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
 import { WaitTimeout, waitFor } from '../../constructs/lib/wait.ts';
 import type { KubeClient } from '../kube/client.ts';
+import type { Rejection } from '../kube/outcome.ts';
 import { describeRef, type ObjectRef, uidOf } from '../kube/types.ts';
+import { definitionGone } from './definition.ts';
+import { explainWebhook, isDenied, webhookTrouble } from './webhook.ts';
 
 export interface RemoveDeps {
   readonly client: KubeClient;
@@ -14,30 +18,34 @@ export interface RemoveDeps {
   readonly release: string;
   /** How long one object may take to go before the pass reports it and goes on. */
   readonly goneMs: number;
+  /** `Foreground` waits until what the object owns is gone as well. `Background` when absent. */
+  readonly propagation?: 'Background' | 'Foreground';
 }
 
 /**
  * `gone`: confirmed by the answer or by a read. `notOurs`: the name means another object now, or another release claims it.
+ * `failed`: it is still there, or may be; `denied` when something refuses that it goes.
  */
 export type RemoveOutcome =
   | { readonly type: 'gone' }
   | { readonly type: 'notOurs'; readonly message: string }
   | { readonly type: 'held'; readonly by: string }
   | { readonly type: 'terminating'; readonly problem: Problem }
-  | { readonly type: 'failed'; readonly problem: Problem };
+  | { readonly type: 'failed'; readonly problem: Problem; readonly denied: boolean };
 
-const failed = (ref: ObjectRef, reason: string, message: string): RemoveOutcome => ({
+const failed = (ref: ObjectRef, reason: string, message: string, remedy?: string): RemoveOutcome => ({
   type: 'failed',
-  problem: { reason, message, object: describeRef(ref) },
+  denied: reason !== 'ApiUnavailable' && reason !== 'ObjectChanged' && reason !== 'KindAbsent',
+  problem: { reason, message, object: describeRef(ref), ...(remedy === undefined ? {} : { remedy }) },
 });
 
 /** Deletes the object with this UID, after a last uncached look at whose it is, and waits until it is gone. */
 export async function removeObject(ref: ObjectRef, uid: string, deps: RemoveDeps): Promise<RemoveOutcome> {
   const { client, signal } = deps;
   const live = await client.get(ref, { signal });
-  if (live.type === 'absent' || live.type === 'kindAbsent' || live.type === 'namespaceMissing') return { type: 'gone' };
-  if (live.type !== 'found')
-    return failed(ref, live.type === 'forbidden' ? 'Forbidden' : 'ApiUnavailable', live.message);
+  if (live.type === 'absent' || live.type === 'namespaceMissing') return { type: 'gone' };
+  if (live.type === 'kindAbsent') return kindGone(ref, deps);
+  if (live.type !== 'found') return refused(ref, live, deps);
   const { metadata } = live.object;
   if (metadata.uid !== uid)
     return { type: 'notOurs', message: `another object (UID ${uidOf(live.object)}) has its name` };
@@ -49,7 +57,7 @@ export async function removeObject(ref: ObjectRef, uid: string, deps: RemoveDeps
   deps.check();
   const outcome = await client.delete(ref, {
     uid,
-    propagation: 'Background',
+    propagation: deps.propagation ?? 'Background',
     signal,
     // What was just looked at is what is deleted.
     ...(metadata.resourceVersion === undefined ? {} : { resourceVersion: metadata.resourceVersion }),
@@ -57,16 +65,31 @@ export async function removeObject(ref: ObjectRef, uid: string, deps: RemoveDeps
   switch (outcome.type) {
     case 'deleted':
     case 'absent':
+    case 'namespaceMissing':
       return { type: 'gone' };
+    case 'kindAbsent':
+      return kindGone(ref, deps);
     case 'terminating':
       return untilGone(ref, uid, deps);
     case 'preconditionFailed':
       return failed(ref, 'ObjectChanged', `it changed while it was to be removed: ${outcome.message}`);
-    case 'forbidden':
-      return failed(ref, 'Forbidden', outcome.message);
     default:
-      return failed(ref, 'ApiUnavailable', outcome.message);
+      return refused(ref, outcome, deps);
   }
+}
+
+/** An object whose kind is not served is gone only when the definition of the kind is. */
+async function kindGone(ref: ObjectRef, { client, signal }: RemoveDeps): Promise<RemoveOutcome> {
+  const gone = await definitionGone(client, groupOf(ref.apiVersion), ref.kind, signal);
+  return gone === undefined ? { type: 'gone' } : failed(ref, gone.reason, gone.message, gone.remedy);
+}
+
+async function refused(ref: ObjectRef, answer: Rejection, { client, signal }: RemoveDeps): Promise<RemoveOutcome> {
+  const remedy = 'look at who refuses that it goes; it stays in the ledger and is tried again';
+  const trouble = webhookTrouble(answer.message);
+  if (trouble !== undefined) return failed(ref, 'WebhookBlocks', await explainWebhook(client, trouble, signal), remedy);
+  if (answer.type === 'invalid' || isDenied(answer.message)) return failed(ref, 'DeleteDenied', answer.message, remedy);
+  return failed(ref, answer.type === 'forbidden' ? 'Forbidden' : 'ApiUnavailable', answer.message);
 }
 
 async function untilGone(ref: ObjectRef, uid: string, deps: RemoveDeps): Promise<RemoveOutcome> {
@@ -80,7 +103,8 @@ async function untilGone(ref: ObjectRef, uid: string, deps: RemoveDeps): Promise
       signal,
       probe: async (saw) => {
         const live = await client.get(ref, { signal });
-        if (live.type === 'absent' || live.type === 'kindAbsent') return { type: 'gone' };
+        if (live.type === 'absent') return { type: 'gone' };
+        if (live.type === 'kindAbsent') return kindGone(ref, deps);
         if (live.type !== 'found') {
           saw(live.message);
           return undefined;

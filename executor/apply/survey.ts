@@ -4,6 +4,7 @@ import { groupOf } from '../../constructs/lib/names.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
 import type { KubeClient } from '../kube/client.ts';
 import type { KindRef, KubeObject } from '../kube/types.ts';
+import { definitionGone } from './definition.ts';
 import type { Item } from './items.ts';
 import { type KindInUse, kindsOf, ledgerOnlyKinds, readLive, servedKind } from './live.ts';
 import { type LiveIndex, type Need, needsOf } from './need.ts';
@@ -22,6 +23,8 @@ export interface Survey {
   readonly needs: ReadonlyMap<string, Need>;
   /** How a `group/Kind` is addressed now; undefined for one that is served no more. */
   readonly kinds: ReadonlyMap<string, KindRef | undefined>;
+  /** Kinds that only the ledger names and that are not served, although their definition may exist: why. */
+  readonly doubtful: ReadonlyMap<string, Problem>;
 }
 
 export type SurveyOutcome =
@@ -36,6 +39,7 @@ export async function survey(input: SurveyInput): Promise<SurveyOutcome> {
     own.map((kind) => [`${groupOf(kind.apiVersion)}/${kind.kind}`, kind]),
   );
   const problems: Problem[] = [];
+  const doubtful = new Map<string, Problem>();
   const former: KindInUse[] = [];
   for (const { group, kind, namespaces } of ledgerOnlyKinds(ledger, own)) {
     const served = await servedKind(client, group, kind, signal);
@@ -43,6 +47,8 @@ export async function survey(input: SurveyInput): Promise<SurveyOutcome> {
     else {
       kinds.set(`${group}/${kind}`, served.found);
       if (served.found !== undefined) former.push({ ...served.found, namespaces });
+      const doubt = served.found === undefined ? await definitionGone(client, group, kind, signal) : undefined;
+      if (doubt !== undefined) doubtful.set(`${group}/${kind}`, doubt);
     }
   }
   if (problems.length > 0) return { ok: false, problems };
@@ -50,5 +56,5 @@ export async function survey(input: SurveyInput): Promise<SurveyOutcome> {
   if (!read.ok) return { ok: false, problems: read.problems };
   const live = new Map([...read.live].map(([id, object]: [string, KubeObject]) => [id, object.metadata]));
   const needs = needsOf(items, { release, ledger, live, overridden: input.overridden });
-  return { ok: true, survey: { live, needs, kinds } };
+  return { ok: true, survey: { live, needs, kinds, doubtful } };
 }

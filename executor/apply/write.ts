@@ -10,6 +10,7 @@ import { describeRef, type KubeObject, uidOf } from '../kube/types.ts';
 import type { Judged } from './dryrun.ts';
 import { itemRef } from './items.ts';
 import { namespaceTrouble } from './namespace.ts';
+import { isDenied, webhookTrouble } from './webhook.ts';
 
 export type WriteResult = 'created' | 'configured' | 'unchanged' | 'replaced' | 'left';
 
@@ -33,6 +34,9 @@ function refuse(judged: Judged, reason: string, message: string, retry: boolean,
   return { ok: false, retry, problem: { reason, message, object, ...(remedy === undefined ? {} : { remedy }) } };
 }
 
+const unavailableReason = (message: string): string =>
+  webhookTrouble(message) === undefined ? 'ApiUnavailable' : 'WebhookBlocks';
+
 /** What an answer that wrote nothing means. */
 function failed(judged: Judged, answer: Exclude<ApplyOutcome, { readonly object: KubeObject }>): WriteOutcome {
   switch (answer.type) {
@@ -53,8 +57,9 @@ function failed(judged: Judged, answer: Exclude<ApplyOutcome, { readonly object:
       return refuse(judged, 'NamespaceAbsent', namespaceTrouble(answer).message, true, namespaceTrouble(answer).remedy);
     case 'kindAbsent':
       return refuse(judged, 'KindAbsent', answer.message, true);
-    case 'unauthorized':
     case 'unavailable':
+      return refuse(judged, unavailableReason(answer.message), answer.message, true);
+    case 'unauthorized':
       return refuse(judged, 'ApiUnavailable', answer.message, true);
   }
 }
@@ -91,8 +96,11 @@ async function replace(judged: Judged, uid: string, deps: WriteDeps): Promise<Wr
   deps.check();
   const deleted = await client.delete(ref, { uid, propagation: 'Background', signal });
   if (deleted.type === 'preconditionFailed') return refuse(judged, 'ObjectReplaced', deleted.message, true);
-  if (deleted.type !== 'deleted' && deleted.type !== 'absent' && deleted.type !== 'terminating')
-    return refuse(judged, deleted.type === 'forbidden' ? 'Forbidden' : 'ApiUnavailable', deleted.message, true);
+  if (deleted.type !== 'deleted' && deleted.type !== 'absent' && deleted.type !== 'terminating') {
+    const denied = deleted.type === 'invalid' || isDenied(deleted.message);
+    const reason = deleted.type === 'forbidden' ? 'Forbidden' : unavailableReason(deleted.message);
+    return refuse(judged, denied ? 'DeleteDenied' : reason, deleted.message, true);
+  }
   try {
     await waitFor({
       what: `${describeRef(ref)} to be gone before it is created again`,

@@ -34,16 +34,6 @@ function unsupportedParts(snapshot: NetworkSnapshot, object: string): Problem[] 
           ),
         ]
       : []),
-    ...(spec.adoption?.enabled === true
-      ? [
-          unsupported(
-            object,
-            'spec.adoption.enabled',
-            'adoption',
-            'set adoption.enabled to false, or install into an empty cluster',
-          ),
-        ]
-      : []),
     ...(requests.length > 0
       ? [
           fresh

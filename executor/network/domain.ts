@@ -7,6 +7,7 @@ import { describeRef, refOf, uidOf } from '../kube/types.ts';
 import type { LeaseTimings } from '../lease/timings.ts';
 import type { Domain, DomainTarget, GateVerdict } from '../release/domain.ts';
 import { admitNetwork } from './admit.ts';
+import { adoptionRules } from './adoption.ts';
 import { bindNetwork } from './bind.ts';
 import { checkpointOf, recordCheckpoint } from './checkpoint.ts';
 import { classifyNetwork } from './classify.ts';
@@ -85,6 +86,7 @@ export function networkDomain(options: NetworkDomainOptions): Domain<NetworkSnap
         actions,
       });
     },
+    adoption: (target, snapshot) => adoptionRules(target, snapshot),
     bind: (_target, snapshot) => bindNetwork(snapshot.installation),
     gate: (gate) => evidenceGate(gate),
     async beforeFirstWrite(target, snapshot, { client, clock, signal }) {

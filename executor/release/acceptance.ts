@@ -175,6 +175,8 @@ export async function accept(deps: AcceptDeps, input: AcceptInput): Promise<Acce
     items: loaded.items,
     needs: looked.survey.needs,
     bind: session.bind,
+    adoption: session.adoption,
+    namespace: deps.namespace,
     signal: input.signal,
     concurrency: deps.concurrency,
   });
@@ -193,11 +195,14 @@ async function deniedRoles(
   { items }: Loaded,
   session: DomainSession,
 ): Promise<Problem[]> {
-  const { client, concurrency } = deps;
+  const { client, concurrency, namespace } = deps;
   const { release, signal } = input;
   const needs = new Map(items.map(({ id }) => [id, { need: 'write', why: 'new' } as const]));
   const roles = items.filter(({ entry }) => entry.apiVersion.startsWith('rbac.authorization.k8s.io/') && !entry.absent);
-  const asked = await dryRun({ client, release, items, needs, bind: session.bind, signal, concurrency }, roles);
+  const asked = await dryRun(
+    { client, release, items, needs, bind: session.bind, namespace, signal, concurrency },
+    roles,
+  );
   return asked.problems.filter(({ reason }) => reason === 'Forbidden');
 }
 
@@ -302,6 +307,7 @@ async function decide(
     content,
     plan,
     confidence: so.judgement.confidence,
+    adoptions: [...so.judgement.adoptions.values()],
     approval: approved ? 'approved' : required ? 'required' : 'notNeeded',
     ...(blocked === undefined ? {} : { blocked: { reason: blocked.reason, message: blocked.message } }),
   };

@@ -9,6 +9,7 @@ import type { PlanActions } from '../../constructs/api/plan.ts';
 import type { ChangeClass, GateState, ReleaseSpec } from '../../constructs/api/release.ts';
 import type { Clock } from '../../constructs/lib/clock.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
+import type { AdoptionRules } from '../apply/adopt-rules.ts';
 import type { BindValue } from '../apply/bind.ts';
 import type { Item } from '../apply/items.ts';
 import type { KubeClient } from '../kube/client.ts';
@@ -96,6 +97,8 @@ export interface Domain<S, O = undefined> {
   admit(target: DomainTarget, snapshot: S): Problem[];
   /** What kind of change it is, and whether it may go ahead. */
   classify(target: DomainTarget, actions: PlanActions, snapshot: S): Classification;
+  /** What of an installation exists already and is to be taken over; undefined when nothing is. */
+  adoption?(target: DomainTarget, snapshot: S): AdoptionRules | undefined;
   /** Values for the `bind` rules of the index. */
   bind(target: DomainTarget, snapshot: S): BindValue;
   /** Items that belong to a scope; undefined when the scope is just the phase of that name. */
@@ -117,6 +120,7 @@ export interface DomainSession {
   readonly name: string;
   admit(): Problem[];
   classify(actions: PlanActions): Classification;
+  readonly adoption: AdoptionRules | undefined;
   readonly bind: BindValue;
   scope(name: string, items: readonly Item[]): readonly Item[] | undefined;
   /** Observes once for all gates of a phase; the answer judges them. */
@@ -146,6 +150,7 @@ export function sealDomain<S, O>(domain: Domain<S, O>): SealedDomain {
         name: domain.name,
         admit: () => domain.admit(target, snapshot),
         classify: (actions) => domain.classify(target, actions, snapshot),
+        adoption: domain.adoption?.(target, snapshot),
         bind: domain.bind(target, snapshot),
         scope: (name, items) => domain.scope?.(name, items, target),
         async gates(phase, gates, gateDeps) {

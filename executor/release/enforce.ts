@@ -7,6 +7,7 @@ import { type PassDeps, type PassInput, type PassOutcome, runPass } from '../app
 import { type GateMode, passGates } from '../apply/gate-wait.ts';
 import type { LedgerStore } from '../apply/ledger-store.ts';
 import type { PassProgress } from '../apply/progress.ts';
+import type { Claims } from '../apply/prune.ts';
 import { type Survey, survey } from '../apply/survey.ts';
 import type { Loaded } from './acceptance.ts';
 import type { DomainSession, DomainTarget, SealedDomain } from './domain.ts';
@@ -32,6 +33,7 @@ export interface EnforceInput {
   readonly ledger: LedgerStore;
   readonly progress: PassProgress;
   readonly prune: PrunedPlan;
+  readonly claims: Claims;
   readonly gates: GateMode;
   /** Whether a full pass of this payload ever completed. */
   readonly completed: boolean;
@@ -103,7 +105,9 @@ async function prepare(
   if (!looked.ok) return looked.problems;
   const { needs } = looked.survey;
   const { concurrency } = deps.options;
-  const judgement = await dryRun({ client, release, items, needs, bind: session.bind, signal, concurrency });
+  const { namespace } = input;
+  const { bind, adoption } = session;
+  const judgement = await dryRun({ client, release, items, needs, bind, adoption, namespace, signal, concurrency });
   return { session, survey: looked.survey, judgement };
 }
 
@@ -122,7 +126,13 @@ function passInput(deps: PassDeps, input: EnforceInput, prepared: Prepared): Pas
     progress: input.progress,
     suspended: new Set(input.spec.suspendPhases),
     spans: new SpanKeeper({ ledger, content: index.content, transition, wanted, clock, check, onSpan, signal }),
-    prune: { policy: input.spec.prune, ...input.prune },
+    prune: {
+      policy: input.spec.prune,
+      ...input.prune,
+      unbounded: input.spec.approval.mode === 'never',
+      approvedDigest: input.spec.approval.planDigest,
+    },
+    claims: input.claims,
     gates: input.gates,
     checkpoint: input.fresh !== undefined,
     doubt: input.doubt,
@@ -138,7 +148,13 @@ export async function enforce(
 ): Promise<PassOutcome> {
   const prepared = await prepare(deps, domains, input);
   if (!('session' in prepared)) return failed(prepared);
-  return runPass(deps, passInput(deps, input, prepared));
+  const outcome = await runPass(deps, passInput(deps, input, prepared));
+  // What was adopted is looked at anew, and then carried out as any other payload.
+  if (outcome.type === 'adopted') {
+    const { fresh: _, ...rest } = input;
+    return enforce(deps, domains, rest);
+  }
+  return outcome;
 }
 
 /** Looks at the gates of a payload and writes nothing at all; for a Release that is paused or held. */
@@ -155,7 +171,13 @@ export async function observe(
   const overridden = overriddenIds(input.spec);
   const looked = await survey({ client, release, items, ledger: input.ledger.ledger, overridden, signal });
   if (!looked.ok) return looked.problems;
-  const judgement: Judgement = { judged: new Map(), problems: [], confidence: 'full', unavailable: false };
+  const judgement: Judgement = {
+    judged: new Map(),
+    adoptions: new Map(),
+    problems: [],
+    confidence: 'full',
+    unavailable: false,
+  };
   const pass = passInput(deps, { ...input, gates: 'observe' }, { session, survey: looked.survey, judgement });
   const context = { ...deps, input: pass, judged: new Map(), counts: { ...noCounts } };
   for (const phase of pass.content.phases) {

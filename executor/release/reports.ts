@@ -7,6 +7,7 @@ import { type Plan, plannedPhases } from '../../constructs/api/plan.ts';
 import { isObject, type JsonObject, type JsonValue } from '../../constructs/lib/json.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
 import { formatProblem, sortProblems } from '../../constructs/lib/problems.ts';
+import type { Adoption } from '../apply/adopt-judge.ts';
 import type { KubeClient } from '../kube/client.ts';
 import type { KubeObject } from '../kube/types.ts';
 
@@ -49,6 +50,8 @@ export interface PlanReport {
   readonly plan: Plan;
   readonly confidence: 'full' | 'partial';
   readonly approval: 'approved' | 'required' | 'notNeeded';
+  /** What is taken over, object by object. */
+  readonly adoptions?: readonly Pick<Adoption, 'item' | 'take' | 'pinned'>[];
   /** Why the change may not go ahead, when it may not. */
   readonly blocked?: { readonly reason: string; readonly message: string };
 }
@@ -69,6 +72,7 @@ export function planReport(target: ReportTarget, report: PlanReport): KubeObject
       gates: [...gates],
       objects: objects.map((object) => ({ ...object })),
     })),
+    ...adoptionPart(report),
     pruned: [...plan.actions.pruned],
     left: [...plan.actions.left],
   };
@@ -77,6 +81,20 @@ export function planReport(target: ReportTarget, report: PlanReport): KubeObject
     kind: 'ConfigMap',
     metadata: releaseMetadata('plan', target, configMapNames.plan(target.release)),
     data: { 'plan.json': `${JSON.stringify(value satisfies JsonValue, undefined, 1)}\n` },
+  };
+}
+
+/** Fields that change hands without a change of value, as a step of its own, and images that become digests afterwards. */
+function adoptionPart({ adoptions = [], plan }: PlanReport): JsonObject {
+  if (plan.actions.adopted.length === 0) return {};
+  const byId = [...adoptions].sort((a, b) => (a.item.id < b.item.id ? -1 : 1));
+  const take = byId.filter((adoption) => adoption.take.length > 0);
+  const pinned = byId.filter((adoption) => adoption.pinned.length > 0);
+  return {
+    adoption: {
+      take: take.map(({ item, take: from }) => ({ id: item.id, managers: [...from] })),
+      pinned: pinned.map(({ item, pinned: fields }) => ({ id: item.id, fields: [...fields] })),
+    },
   };
 }
 

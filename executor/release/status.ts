@@ -18,6 +18,7 @@ import type { WorkerRecord } from './record.ts';
 import { spanMessage } from './spans.ts';
 
 export interface PlanCounts {
+  readonly adopted?: number;
   readonly created: number;
   readonly configured: number;
   readonly unchanged: number;
@@ -28,6 +29,7 @@ export interface PlanCounts {
 
 /** Numbers of a plan. */
 export const planCountsOf = ({ actions }: Plan): PlanCounts => ({
+  ...(actions.adopted.length === 0 ? {} : { adopted: actions.adopted.length }),
   created: actions.created.length,
   configured: actions.configured.length,
   unchanged: actions.unchanged.length,

@@ -9,6 +9,7 @@ import type { GateMode } from '../apply/gate-wait.ts';
 import { type LedgerStore, lostLedger, openLedger } from '../apply/ledger-store.ts';
 import { LeaseLost } from '../lease/held.ts';
 import { type Acceptance, type AcceptDeps, type Accepted, accept, type Loaded, loadPayload } from './acceptance.ts';
+import { ReleaseClaims } from './claims.ts';
 import { Doubts } from './doubts.ts';
 import { type EnforceInput, enforce, nothingPlanned, observe, type PrunedPlan } from './enforce.ts';
 import { Journal } from './journal.ts';
@@ -45,6 +46,7 @@ export class ReleaseWorker {
   readonly #wake: Wake;
   readonly #journal: Journal;
   readonly #doubts: Doubts;
+  readonly #claims: ReleaseClaims;
   #view: ReleaseView | undefined;
   #identity = '';
   #pass: AbortController | undefined;
@@ -60,6 +62,7 @@ export class ReleaseWorker {
     this.#wake = new Wake(deps.clock);
     this.#journal = new Journal(deps.clock, deps.changed);
     this.#doubts = new Doubts(deps.clock, deps.options.doubtMs);
+    this.#claims = new ReleaseClaims({ ...deps, allowUnsigned: deps.options.allowUnsigned }, deps.clock);
   }
 
   get record(): WorkerRecord {
@@ -344,6 +347,7 @@ export class ReleaseWorker {
       ledger,
       progress,
       prune: this.#prune,
+      claims: this.#claims,
       gates,
       completed: this.#journal.completed,
       transition: transitionOf(history, this.#current.payload.index.digest),

@@ -1,4 +1,4 @@
-import { annotations, foreignAnnotations, neverPrunedKinds } from '../../constructs/api/constants.ts';
+import { annotations, foreignAnnotations, neverPrunedKinds, recreatableKinds } from '../../constructs/api/constants.ts';
 import { groupKindOf } from '../../constructs/api/plan.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
 import type { ReleaseObject } from '../domain.ts';
@@ -86,6 +86,14 @@ function contradictions(object: SourceObject, policy: Policy): Problem[] {
         annotations.recreate,
         `a ${object.identity.kind} is never deleted to be recreated: what it holds would be lost`,
         'remove the annotation and change the object by hand where it can not be changed in place',
+      ),
+    );
+  else if (policy.recreate && !recreatableKinds.includes(groupKindOf(object.identity)))
+    problems.push(
+      say(
+        annotations.recreate,
+        `a ${object.identity.kind} is not among the kinds that are deleted to be recreated (${recreatableKinds.map((kind) => kind.slice(kind.indexOf('/') + 1)).join(', ')})`,
+        'remove the annotation; give the object another name where it can not be changed in place',
       ),
     );
   if (policy.absent && policy.keep)

@@ -236,6 +236,9 @@ async function renderChart(context: Context, chart: LoadedChart, place: CentralP
             version: spec.version,
             mode: spec.mode,
             nodes: place.nodes.map((node) => ({ name: node.name, uid: node.uid, addresses: [...node.addresses] })),
+            ...(spec.adoption?.enabled === true
+              ? { adoption: { takeManagers: [...spec.adoption.takeManagers].sort() } }
+              : {}),
           },
         ],
         requires: requirements(context),

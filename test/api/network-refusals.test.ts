@@ -267,12 +267,16 @@ test('X5: a foreign manager that holds replicas of ovn-central is named with the
   );
 });
 
-test('adoption is refused with its field', async ({ bed }) => {
+test('X6: an adoption that finds nothing to adopt writes nothing, and names every object', async ({ bed }) => {
   const adoption = { enabled: true, selector: { matchLabels: { app: 'kube-ovn' } } };
   await during(
     async () => bed.deliver(await bed.render({ spec: { adoption } })),
     async () => bed.deliver(await bed.render()),
-    async () => assert.match(await refusal(bed, 'ComponentMissing'), /spec\.adoption\.enabled/),
+    async () => {
+      const told = await refusal(bed, 'AdoptionRefused');
+      assert.match(lineOf(told, 'kube-system/ovn-central'), /it does not exist.*\[AdoptionRefused\]/);
+      assert.ok(told.split('\n').filter((line) => line.includes('AdoptionRefused')).length > 20);
+    },
   );
 });
 

@@ -97,21 +97,31 @@ const view = (release: Loose): StatusView => ({
 export const is = (status: StatusView, type: string, value: string): boolean =>
   status.raw.observedGeneration === status.generation && status.condition(type)?.status === value;
 
-/** @param own a server of the test's own, when it is to be killed. */
-export async function sliceBed(own?: SharedServer): Promise<SliceBed> {
+/**
+ * @param own a server of the test's own, when it is to be killed.
+ * @param beside a bed whose Release is to have another one beside it, for the same objects and under the same executor.
+ */
+export async function sliceBed(own?: SharedServer, beside?: SliceBed): Promise<SliceBed> {
   if (own !== undefined) await installDefinitions(own);
   else shared ??= openServer();
   const server = own ?? (await shared);
   if (server === undefined) throw new Error('no API server');
   const { admin } = server;
-  const system = await freshNamespace(admin, 'system');
+  const system = beside?.system ?? (await freshNamespace(admin, 'system'));
   const id = randomBytes(3).toString('hex');
-  const names: SliceNames = { release: `manifests-${id}`, namespace: `demo-${id}`, group: `${id}.example.com` };
+  const names: SliceNames = {
+    namespace: `demo-${id}`,
+    group: `${id}.example.com`,
+    ...beside?.names,
+    release: `manifests-${id}`,
+  };
   const releasePath = `/apis/keelson.dev/v1alpha1/namespaces/${system}/releases/${names.release}`;
   const running = new Set<RunningExecutor>();
-  await admin.expect('POST', `/api/v1/namespaces/${system}/secrets`, {
-    body: { apiVersion: 'v1', kind: 'Secret', metadata: { name: trustSecret }, stringData: { key: testKey.publicKey } },
-  });
+  const trust = { name: trustSecret };
+  if (beside === undefined)
+    await admin.expect('POST', `/api/v1/namespaces/${system}/secrets`, {
+      body: { apiVersion: 'v1', kind: 'Secret', metadata: trust, stringData: { key: testKey.publicKey } },
+    });
 
   const apply = (path: string, body: unknown): Promise<unknown> =>
     admin.expect('PATCH', path, {

@@ -2,8 +2,9 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { JsonObject } from '../../constructs/lib/json.ts';
-import { type CrashPoint, crashPoints, crashTransport } from '../faults/crash.ts';
+import { crashPoints } from '../faults/crash.ts';
 import type { KubeRequest } from '../faults/request.ts';
+import { type Crash, dieAt, everyN } from './crash-bed.ts';
 import { is, type SliceBed, sliceBed } from './slice-bed.ts';
 import { type BuiltPayload, buildPayload, configMap, type PhaseInput, slicePhases, testKey } from './slice-payload.ts';
 
@@ -23,40 +24,6 @@ const phasesOf = (bed: SliceBed, value: string, more: readonly string[]): PhaseI
 
 const build = (bed: SliceBed, value: string, more: readonly string[] = []): Promise<BuiltPayload> =>
   buildPayload({ release: bed.names.release, phases: phasesOf(bed, value, more), key: testKey });
-
-interface Crash {
-  readonly nth: number;
-  readonly at: CrashPoint;
-  readonly match: (request: KubeRequest) => boolean;
-}
-
-/** Lets an executor die at one request; answers how many there were, and whether it died. */
-async function dieAt(
-  bed: SliceBed,
-  crash: Crash,
-  done: () => Promise<void>,
-): Promise<{ count: number; died: boolean }> {
-  let transport: ReturnType<typeof crashTransport> | undefined;
-  const executor = bed.executor({
-    wrap: (inner) => {
-      transport = crashTransport(inner, crash);
-      return transport.transport;
-    },
-  });
-  const crashed = new Promise<void>((resolve) => {
-    if (transport?.crashed.aborted) resolve();
-    transport?.crashed.addEventListener('abort', () => resolve(), { once: true });
-  });
-  await Promise.race([crashed, done()]);
-  // A process that died closes nothing; what it holds is not given back.
-  await executor.stop().catch(() => undefined);
-  // The Lease of the dead is taken away instead of waited for; that it expires is proven with the Leases.
-  await bed.server.admin.request(
-    'DELETE',
-    `/apis/coordination.k8s.io/v1/namespaces/${bed.system}/leases/keelson-executor`,
-  );
-  return { count: transport?.count() ?? 0, died: transport?.crashed.aborted === true };
-}
 
 const liveObjects = async (bed: SliceBed, built: BuiltPayload): Promise<Map<string, JsonObject>> => {
   const found = new Map<string, JsonObject>();
@@ -138,27 +105,6 @@ async function change(crash: Crash): Promise<{ count: number; died: boolean }> {
     return result;
   } finally {
     await bed.close();
-  }
-}
-
-/** Dies at every request in turn until there is no further one; as many were tested as were counted. */
-async function everyN(
-  what: string,
-  scenario: (crash: Crash) => Promise<{ count: number; died: boolean }>,
-  match: Crash['match'],
-  at: CrashPoint,
-): Promise<number> {
-  const width = 6;
-  for (let from = 1; ; from += width) {
-    const tries = Array.from({ length: width }, (_, n) => scenario({ nth: from + n, at, match }));
-    const results = await Promise.all(tries);
-    const spared = results.findIndex(({ died }) => !died);
-    if (spared < 0) continue;
-    const tested = from + spared - 1;
-    const { count } = results[spared] ?? { count: -1 };
-    console.log(`${what}, ${at}: ${tested} tested = ${count} writes counted`);
-    assert.is(tested, count);
-    return tested;
   }
 }
 

@@ -116,6 +116,7 @@ const anyWorld: fc.Arbitrary<World> = fc
         planned: new Set(ids.filter((_, n) => n % plannedShare === 0)),
         policy: { enabled, maxPercent, maxCount },
         approved,
+        unbounded: false,
       },
     };
   });

@@ -133,6 +133,11 @@ export const acceptanceReasons: readonly Reason[] = [
     ],
     ['OwnedByAnother', '{object} belongs to {owner}', 'Remove it from this release, or adopt it.'],
     ['AdoptionRefused', '{object} can not be adopted: {message}', 'Correct the selector, or the object.'],
+    [
+      'AdoptionDiffers',
+      '{field} of {object} is not what the payload has',
+      'Correct the spec so that it renders what is there, or change the object; an adoption changes no value.',
+    ],
     ['InvalidSpec', 'the spec of {object} can not be used: {message}', 'Correct the spec.'],
     [
       'CheckpointUnreadable',

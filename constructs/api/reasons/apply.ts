@@ -21,6 +21,16 @@ export const applyReasons: readonly Reason[] = [
       '{object} is being deleted; finalizers: {finalizers}',
       'Look at what its finalizers wait for. Keelson never strips them.',
     ],
+    [
+      'PruneWaits',
+      'nothing is removed before it is known what {release} wants',
+      'Deliver the payload of that Release; it is waited for a minute at most.',
+    ],
+    [
+      'WebhookNotServed',
+      '{service} of webhook {object} has no ready endpoints',
+      'See why its pods are not ready; a webhook that fails closed is written after them.',
+    ],
     ['NamespaceTerminating', 'namespace {namespace} is being deleted', 'Wait until it is gone.'],
     [
       'FinalizerPending',
@@ -68,6 +78,16 @@ export const applyReasons: readonly Reason[] = [
       'Look at the service account; the token is read again by itself.',
     ],
     ['Forbidden', '{verb} {object} is forbidden', 'Deliver unit 10-system of the same commit; it brings the rights.'],
+    [
+      'WebhookBlocks',
+      'blocked by webhook {webhook}: {service} has no ready endpoints',
+      'Bring back what serves the webhook, or remove its configuration; it is tried again by itself.',
+    ],
+    [
+      'DeleteDenied',
+      'the removal of {object} is denied: {message}',
+      'Look at the webhook, policy or finalizer that the message names; it stays in the ledger and is tried again.',
+    ],
     [
       'FieldConflict',
       '{manager} holds {field} of {object}',
