@@ -4,24 +4,22 @@
  */
 
 import { type PayloadContent, payloadObjectId } from '../../constructs/api/payload.ts';
-import type { Payload } from '../../constructs/api/payload-codec.ts';
 import { makePlan, needsApproval, type Plan } from '../../constructs/api/plan.ts';
 import type { AcceptanceStep, ReleaseSpec } from '../../constructs/api/release.ts';
 import type { Clock } from '../../constructs/lib/clock.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
 import { dryRun, type Judgement } from '../apply/dryrun.ts';
-import { type Item, itemsOf } from '../apply/items.ts';
+import type { Item } from '../apply/items.ts';
 import type { LedgerStore } from '../apply/ledger-store.ts';
 import { type Survey, survey } from '../apply/survey.ts';
 import type { KubeClient } from '../kube/client.ts';
 import type { KubeObject } from '../kube/types.ts';
 import type { RetainedStore } from '../source/retained.ts';
 import type { PayloadSources, SourceRevision } from '../source/source.ts';
-import { readTrustSecret } from '../source/trust.ts';
-import { type Verified, verifyArchive } from '../source/verify.ts';
 import { type Handled, missingRights, neededRights } from './access.ts';
 import type { Classification, DomainSession, DomainTarget, SealedDomain } from './domain.ts';
 import { lintDefinition, lintMarks, lintWebhooks } from './lint.ts';
+import { type Loaded, loadPayload } from './load.ts';
 import { checkCluster, checkDependencies, checkNodes, checkRequirements, checkSpecs } from './preconditions.ts';
 import { type PlanReport, planReport, storeReport } from './reports.ts';
 import { type Retry, retryOfAll } from './retry.ts';
@@ -55,17 +53,6 @@ export interface AcceptInput {
   readonly signal: AbortSignal;
 }
 
-/** A payload that was verified and is at hand. */
-export interface Loaded {
-  readonly payload: Payload;
-  readonly archive: Uint8Array;
-  readonly items: readonly Item[];
-  readonly unverified?: string;
-  readonly fromRetained: boolean;
-  /** Where its source says so. */
-  readonly revision?: SourceRevision;
-}
-
 export interface Accepted extends Loaded {
   readonly session: DomainSession;
   readonly survey: Survey;
@@ -91,51 +78,6 @@ const refuse = (step: AcceptanceStep, problems: readonly Problem[], plan?: PlanR
   problems,
   retry: retryOfAll(problems),
   ...(plan === undefined ? {} : { plan }),
-});
-
-/** Fetches and verifies a payload: from the retained copies where there is one, else from its source. */
-export async function loadPayload(
-  deps: Pick<AcceptDeps, 'client' | 'namespace' | 'source' | 'retained' | 'allowUnsigned' | 'onStep' | 'onRevision'>,
-  input: Pick<AcceptInput, 'release' | 'digest' | 'pinned' | 'signal' | 'spec'>,
-): Promise<{ readonly ok: true; readonly loaded: Loaded } | { readonly ok: false; readonly refused: Acceptance }> {
-  const wanted = { release: input.release, digest: input.digest };
-  deps.onStep('Fetch');
-  const kept = await deps.retained.fetch(wanted, input.signal);
-  const fromRetained = kept.type === 'archive';
-  const from = input.spec.source;
-  const fetched =
-    fromRetained || input.pinned ? kept : await deps.source.fetch({ ...wanted, from }, input.signal, deps.onRevision);
-  if (fetched.type !== 'archive') {
-    const problems = 'problems' in fetched ? fetched.problems : [fetched.problem];
-    const pinned = input.pinned && fetched.type === 'incomplete';
-    return { ok: false, refused: refuse('Fetch', pinned ? [notRetained(input.digest)] : problems) };
-  }
-  deps.onStep('Verify');
-  const trust = await readTrustSecret(deps.client, deps.namespace, input.signal);
-  if (trust.type === 'unavailable') return { ok: false, refused: refuse('Verify', [trust.problem]) };
-  const policy = { trust: trust.trust, allowUnsigned: deps.allowUnsigned };
-  const verified: Verified = await verifyArchive(fetched.archive, wanted, policy);
-  if (!verified.ok) return { ok: false, refused: refuse('Verify', [...verified.problems, ...trust.problems]) };
-  const { payload, unverified } = verified;
-  const { revision, originRevision } = fetched;
-  const origin = originRevision === undefined ? {} : { originRevision };
-  return {
-    ok: true,
-    loaded: {
-      payload,
-      archive: fetched.archive,
-      items: itemsOf(payload),
-      fromRetained,
-      ...(unverified === undefined ? {} : { unverified }),
-      ...(revision === undefined ? {} : { revision: { revision, ...origin } }),
-    },
-  };
-}
-
-const notRetained = (digest: string): Problem => ({
-  reason: 'PinNotRetained',
-  message: `payload ${digest} is not among the retained copies`,
-  remedy: 'pin a digest of status.history that is still retained, or remove the annotation keelson.dev/pin',
 });
 
 /** All steps. Rejects with the signal's reason; everything else is an answer. */

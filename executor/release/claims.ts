@@ -7,7 +7,8 @@ import { payloadObjectId } from '../../constructs/api/payload.ts';
 import type { Clock } from '../../constructs/lib/clock.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
 import type { Claims } from '../apply/prune.ts';
-import { type AcceptDeps, loadPayload } from './acceptance.ts';
+import type { AcceptDeps } from './acceptance.ts';
+import { loadPayload } from './load.ts';
 import { desiredDigest, type ReleaseView, readRelease } from './view.ts';
 
 type LoadDeps = Pick<AcceptDeps, 'client' | 'namespace' | 'source' | 'retained' | 'allowUnsigned'>;

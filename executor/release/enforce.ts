@@ -9,7 +9,7 @@ import type { LedgerStore } from '../apply/ledger-store.ts';
 import type { PassProgress } from '../apply/progress.ts';
 import type { Claims } from '../apply/prune.ts';
 import { type Survey, survey } from '../apply/survey.ts';
-import type { Loaded } from './acceptance.ts';
+import type { Loaded } from './load.ts';
 import type { DomainSession, DomainTarget, SealedDomain } from './domain.ts';
 import { SpanKeeper } from './span-keeper.ts';
 import type { Transition } from './spans.ts';

@@ -12,7 +12,7 @@ import type { PassOutcome } from '../apply/engine.ts';
 import type { LedgerStore } from '../apply/ledger-store.ts';
 import { PassProgress } from '../apply/progress.ts';
 import type { SourceRevision } from '../source/source.ts';
-import type { Loaded } from './acceptance.ts';
+import type { Loaded } from './load.ts';
 import { positionOf, problemOutcome, settledOutcome, workOutcome } from './outcomes.ts';
 import { initialRecord, type PlanRecord, type WorkerRecord } from './record.ts';
 import type { PlanReport } from './reports.ts';

@@ -8,7 +8,8 @@ import type { PassOutcome } from '../apply/engine.ts';
 import type { GateMode } from '../apply/gate-wait.ts';
 import { type LedgerStore, lostLedger, openLedger } from '../apply/ledger-store.ts';
 import { LeaseLost } from '../lease/held.ts';
-import { type Acceptance, type AcceptDeps, type Accepted, accept, type Loaded, loadPayload } from './acceptance.ts';
+import { type Acceptance, type AcceptDeps, type Accepted, accept } from './acceptance.ts';
+import { type Loaded, loadPayload } from './load.ts';
 import { ReleaseClaims } from './claims.ts';
 import { Doubts } from './doubts.ts';
 import { type EnforceInput, enforce, nothingPlanned, observe, type PrunedPlan } from './enforce.ts';
@@ -174,6 +175,7 @@ export class ReleaseWorker {
       pinned,
       spec: view.spec,
       signal,
+      accepted: this.#deps.check,
     });
     if (!got.ok) return got.refused.type === 'refused' ? got.refused.problems : [];
     this.#current = got.loaded;

@@ -1,6 +1,6 @@
 /** The executor's own copies of payloads: written once at acceptance, never by a courier, and the only ones it runs from. */
-import { annotations, managers } from '../../constructs/api/constants.ts';
-import { type ChunkConfigMap, chunkPayload } from '../../constructs/api/payload-chunks.ts';
+import { annotations, configMapNames, managers } from '../../constructs/api/constants.ts';
+import { type ChunkConfigMap, chunkKey, chunkPayload } from '../../constructs/api/payload-chunks.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
 import type { KubeClient } from '../kube/client.ts';
 import type { KubeObject } from '../kube/types.ts';
@@ -8,7 +8,7 @@ import { assemble, type ChunkRead, readChunks } from './chunks.ts';
 import type { Fetched, PayloadSource, SourceRevision, WantedPayload } from './source.ts';
 
 export interface RetainedStore extends PayloadSource {
-  /** Stores the archive; what is stored already is left as it is. Answers what went wrong. */
+  /** Stores the archive; what is stored already is left as it is, and what is damaged is replaced. Answers what went wrong. */
   save(wanted: WantedPayload & Partial<SourceRevision>, archive: Uint8Array, signal: AbortSignal): Promise<Problem[]>;
   /** Deletes the oldest copies beyond `retain`, and never one of `keep`. Answers the digests that were dropped. */
   drop(release: string, keep: ReadonlySet<string>, retain: number, signal: AbortSignal): Promise<string[]>;
@@ -20,6 +20,11 @@ const withRevision = (chunk: ChunkConfigMap, revision: string): ChunkConfigMap =
 });
 
 const digestOf = (chunk: ChunkRead): string => chunk.metadata.annotations?.[annotations.payload] ?? '';
+
+/** Whether a chunk is a part of a payload's copy, by its mark or by its name: either may have been taken off. */
+const belongs = (chunk: ChunkRead, release: string, digest: string): boolean =>
+  digestOf(chunk) === digest ||
+  chunk.metadata.name.startsWith(configMapNames.retained(release, digest, 0).replace(/0$/, ''));
 
 /** Digests of stored payloads that may go: all but `keep` and the newest `retain`. Pure. */
 export function surplus(chunks: readonly ChunkRead[], keep: ReadonlySet<string>, retain: number): Set<string> {
@@ -40,8 +45,41 @@ export function retainedStore(client: KubeClient, namespace: string): RetainedSt
   const read = (release: string, signal: AbortSignal) =>
     readChunks(client, { namespace, release, holds: 'retained' }, signal);
 
+  /** Nothing kept is `incomplete`; a copy of which only a part is good is `broken`. */
   async function fetch({ release, digest }: WantedPayload, signal: AbortSignal): Promise<Fetched> {
-    return assemble(digest, await read(release, signal));
+    const chunks = await read(release, signal);
+    const found = assemble(digest, chunks);
+    if (found.type === 'archive' || chunks.type === 'unavailable') return found;
+    const [first] = chunks.configMaps.filter((chunk) => belongs(chunk, release, digest));
+    if (first === undefined) return found;
+    const [why] = 'problems' in found ? found.problems : [found.problem];
+    return {
+      type: 'broken',
+      problems: [
+        {
+          reason: 'RetainedCopyDamaged',
+          message: `the retained copy of payload ${digest} can not be used: ${why?.message ?? 'it is not whole'}`,
+          object: `ConfigMap ${namespace}/${first.metadata.name}`,
+          remedy: 'deliver that payload again: the copy is made anew from the inbox',
+        },
+      ],
+    };
+  }
+
+  /** Copies are immutable: one that differs from what is to be stored can only go. */
+  async function clear(chunks: readonly ChunkRead[], signal: AbortSignal): Promise<Problem[]> {
+    const problems: Problem[] = [];
+    for (const { metadata, uid } of chunks) {
+      const ref = { apiVersion: 'v1', kind: 'ConfigMap', namespace, name: metadata.name };
+      const outcome = await client.delete(ref, { uid, propagation: 'Background', signal });
+      if (outcome.type !== 'deleted' && outcome.type !== 'absent')
+        problems.push({
+          reason: 'RetainedCopyFailed',
+          message: `the damaged copy does not go: ${outcome.type}`,
+          object: `ConfigMap ${namespace}/${metadata.name}`,
+        });
+    }
+    return problems;
   }
 
   async function save(
@@ -49,8 +87,15 @@ export function retainedStore(client: KubeClient, namespace: string): RetainedSt
     archive: Uint8Array,
     signal: AbortSignal,
   ): Promise<Problem[]> {
-    const problems: Problem[] = [];
-    for (const plain of chunkPayload('retained', { release, digest, namespace }, archive)) {
+    const wanted = chunkPayload('retained', { release, digest, namespace }, archive);
+    const standing = await read(release, signal);
+    if (standing.type === 'unavailable') return [standing.problem];
+    const content = new Map(wanted.map(({ metadata, binaryData }) => [metadata.name, binaryData[chunkKey]]));
+    const damaged = standing.configMaps
+      .filter((chunk) => belongs(chunk, release, digest))
+      .filter(({ metadata, binaryData }) => content.get(metadata.name) !== (binaryData?.[chunkKey] ?? ''));
+    const problems = await clear(damaged, signal);
+    for (const plain of wanted) {
       const chunk = revision === undefined ? plain : withRevision(plain, revision);
       const outcome = await client.apply(chunk as unknown as KubeObject, { fieldManager: managers.objects, signal });
       if (outcome.type !== 'created' && outcome.type !== 'configured' && outcome.type !== 'unchanged')

@@ -9,6 +9,8 @@ export interface VerifyPolicy {
   readonly trust: TrustSet;
   /** Accepts a payload that nobody trusted signed, and says so. */
   readonly allowUnsigned: boolean;
+  /** It was accepted before and is enforced: that nobody trusted vouches for it now is told, and changes nothing. */
+  readonly acceptedBefore: boolean;
 }
 
 /** `unverified` says why nobody vouches for an accepted payload. */
@@ -43,13 +45,13 @@ export async function verifyArchive(
   return vouched(payload, policy);
 }
 
-function vouched(payload: Payload, { trust, allowUnsigned }: VerifyPolicy): Verified {
+function vouched(payload: Payload, { trust, allowUnsigned, acceptedBefore }: VerifyPolicy): Verified {
   const verdict = verifySignature(payload.index.digest, payload.index.signature, trust);
   switch (verdict.kind) {
     case 'valid':
       return { ok: true, payload, signedBy: verdict.keyId };
     case 'unsigned':
-      if (allowUnsigned) return { ok: true, payload, unverified: 'the payload is not signed' };
+      if (allowUnsigned || acceptedBefore) return { ok: true, payload, unverified: 'the payload is not signed' };
       return refused({
         reason: 'SignatureMissing',
         message: 'the payload is not signed',
@@ -61,6 +63,12 @@ function vouched(payload: Payload, { trust, allowUnsigned }: VerifyPolicy): Veri
           ok: true,
           payload,
           unverified: `key ${verdict.keyId} signed it, and Secret ${trustSecret} holds no key`,
+        };
+      if (acceptedBefore)
+        return {
+          ok: true,
+          payload,
+          unverified: `key ${verdict.keyId} signed it, which is trusted no longer (trusted are ${verdict.trusted.join(', ') || 'none'}); it was accepted before`,
         };
       return refused({
         reason: 'SignatureUntrusted',
