@@ -3,6 +3,7 @@ import { Registry } from 'prom-client';
 import { labels, leaseNames, managers, systemNamespace, timings } from '../constructs/api/constants.ts';
 import type { Clock, Random } from '../constructs/lib/clock.ts';
 import { ProblemError } from '../constructs/lib/problems.ts';
+import { type DriftOptions, defaultDriftOptions } from './apply/drift/keeper.ts';
 import { defaultEngineOptions, type EngineOptions } from './apply/engine.ts';
 import type { AttemptInfo } from './kube/call.ts';
 import { createClient, type KubeClient } from './kube/client.ts';
@@ -51,6 +52,7 @@ export interface ExecutorOptions {
   readonly engine?: Partial<EngineOptions>;
   readonly worker?: Partial<WorkerOptions>;
   readonly timings?: Partial<ControllerTimings>;
+  readonly drift?: Partial<DriftOptions>;
   readonly reflector?: Partial<ReflectorTimings>;
   /** Sources of Flux that may be read, and with how much patience. */
   readonly flux?: Partial<FluxOptions>;
@@ -286,6 +288,7 @@ async function term(options: Settled, parts: Parts, lease: HeldLease, signal: Ab
         ],
         worker,
         engine: { ...defaultEngineOptions, ...options.engine, bypassGates: parts.bypassGates },
+        drift: { ...defaultDriftOptions, reflector: options.reflector ?? {}, ...options.drift },
         timings: { ...defaultControllerTimings, ...options.timings },
         contact,
         ...(options.reflector === undefined ? {} : { reflector: options.reflector }),
@@ -294,6 +297,7 @@ async function term(options: Settled, parts: Parts, lease: HeldLease, signal: Ab
         onEvent: (event) => events.record(event),
         onProblem: ({ reason, message }) => log('warn', message, { reason }),
         onRecord: (release, record) => parts.metrics.released(release, record),
+        onDrift: (release, event) => parts.metrics.drifted(release, event),
       },
       over,
     ),

@@ -63,6 +63,8 @@ export const annotations = {
   absent: 'keelson.dev/absent',
   /** Break-glass: nothing of ours writes the object or the release. */
   hold: 'keelson.dev/hold',
+  /** A lifecycle has the object, or the release, in hand: nothing of it is repaired or pruned meanwhile. */
+  quiesce: 'keelson.dev/quiesce',
   /** Break-glass on a Release: enforce this retained payload. */
   pin: 'keelson.dev/pin',
   /** UID of the object: its deletion is meant. */

@@ -8,7 +8,7 @@ import type { PrunePolicy } from '../../constructs/api/release.ts';
 import type { Clock } from '../../constructs/lib/clock.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
 import type { KubeClient } from '../kube/client.ts';
-import { describeRef } from '../kube/types.ts';
+import { describeRef, type KubeObject } from '../kube/types.ts';
 import type { DomainSession, WriteGuard } from '../release/domain.ts';
 import type { SpanKeeper } from '../release/span-keeper.ts';
 import { adoptAll } from './adopt.ts';
@@ -57,6 +57,14 @@ export interface PassDeps {
   readonly check: () => void;
 }
 
+/** What goes on beside a pass: the watch over what was written. */
+export interface PassWatch {
+  /** Told of the server's answer to a write. */
+  written(judged: Judged, answer: KubeObject): void;
+  /** Called between two looks at gates that are waited for; it may write, under a guard of its own. */
+  meanwhile(): Promise<void>;
+}
+
 export interface PassInput {
   readonly release: string;
   readonly namespace: string;
@@ -70,6 +78,7 @@ export interface PassInput {
   readonly progress: PassProgress;
   readonly suspended: ReadonlySet<string>;
   readonly spans: SpanKeeper;
+  readonly watch: PassWatch;
   readonly prune: {
     readonly policy: PrunePolicy;
     readonly planned: ReadonlySet<string>;
@@ -265,8 +274,8 @@ export interface StepResult {
 }
 
 /** Runs writes under the guard of the domain, and under none when there is nothing to write. */
-async function guarded<T extends StepResult>(
-  context: PassContext,
+export async function guarded<T extends StepResult>(
+  context: Pick<PassDeps, 'client' | 'clock' | 'check'> & { readonly input: Pick<PassInput, 'session' | 'signal'> },
   phase: string,
   work: (guard: StepGuard) => Promise<T>,
   writes: boolean,

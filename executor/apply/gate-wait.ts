@@ -43,6 +43,7 @@ export async function passGates(context: PassContext, phase: PayloadPhase): Prom
     const expired = expiredGates(context, phase, shut);
     if (expired.length > 0) return { type: 'failed', problems: expired };
     if (input.gates !== 'block') return { type: 'shut' };
+    await input.watch.meanwhile();
     await clock.sleep(options.gatePollMs, input.signal);
   }
 }

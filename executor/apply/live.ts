@@ -15,7 +15,12 @@ export interface KindInUse extends KindRef {
 }
 
 export type LiveRead =
-  | { readonly ok: true; readonly live: ReadonlyMap<string, KubeObject> }
+  | {
+      readonly ok: true;
+      readonly live: ReadonlyMap<string, KubeObject>;
+      /** Kinds, as `apiVersion kind`, that may only be listed namespace by namespace. */
+      readonly narrow: ReadonlySet<string>;
+    }
   | { readonly ok: false; readonly problems: readonly Problem[] };
 
 /** Kinds of items, each once. */
@@ -96,16 +101,18 @@ export interface LiveQuery {
  */
 export async function readLive(client: KubeClient, query: LiveQuery, signal: AbortSignal): Promise<LiveRead> {
   const live = new Map<string, KubeObject>();
+  const narrow = new Set<string>();
   const problems: Problem[] = [];
   await eachLimited(query.kinds, 8, async (kind) => {
     const outcome = await readKind(client, query, kind, signal);
     if ('problem' in outcome) problems.push(outcome.problem);
     else for (const object of outcome.objects) live.set(objectId(refOf(object)), object);
+    if ('narrow' in outcome) narrow.add(`${kind.apiVersion} ${kind.kind}`);
   });
-  return problems.length > 0 ? { ok: false, problems } : { ok: true, live };
+  return problems.length > 0 ? { ok: false, problems } : { ok: true, live, narrow };
 }
 
-type KindRead = { readonly objects: readonly KubeObject[] } | { readonly problem: Problem };
+type KindRead = { readonly objects: readonly KubeObject[]; readonly narrow?: true } | { readonly problem: Problem };
 
 async function readKind(client: KubeClient, query: LiveQuery, kind: KindInUse, signal: AbortSignal): Promise<KindRead> {
   const all = await readPlace(client, query, kind, undefined, signal);
@@ -118,7 +125,7 @@ async function readKind(client: KubeClient, query: LiveQuery, kind: KindInUse, s
     if ('problem' in one) return one;
     objects.push(...one.objects);
   }
-  return { objects };
+  return { objects, narrow: true };
 }
 
 async function readPlace(

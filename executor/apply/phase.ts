@@ -202,6 +202,7 @@ async function writeBatch(
       return;
     }
     context.counts[outcome.result] += 1;
+    if (outcome.answer !== undefined) input.watch.written(judged, outcome.answer);
     if (outcome.result !== 'left') input.ledger.put(applied(item, input.digest, outcome.uid));
     counter.applied += 1;
     input.progress.applied(phase.name, counter.applied);
@@ -210,7 +211,8 @@ async function writeBatch(
   return { problems, retry };
 }
 
-const applied = (item: Item, payload: string, uid: string): LedgerEntry => ({
+/** The ledger entry of an object that was written. */
+export const applied = (item: Item, payload: string, uid: string): LedgerEntry => ({
   id: item.id,
   uid,
   state: 'applied',

@@ -25,6 +25,8 @@ export interface Survey {
   readonly kinds: ReadonlyMap<string, KindRef | undefined>;
   /** Kinds that only the ledger names and that are not served, although their definition may exist: why. */
   readonly doubtful: ReadonlyMap<string, Problem>;
+  /** Kinds, as `apiVersion kind`, that may only be listed namespace by namespace. */
+  readonly narrow: ReadonlySet<string>;
 }
 
 export type SurveyOutcome =
@@ -56,5 +58,5 @@ export async function survey(input: SurveyInput): Promise<SurveyOutcome> {
   if (!read.ok) return { ok: false, problems: read.problems };
   const live = new Map([...read.live].map(([id, object]: [string, KubeObject]) => [id, object.metadata]));
   const needs = needsOf(items, { release, ledger, live, overridden: input.overridden });
-  return { ok: true, survey: { live, needs, kinds, doubtful } };
+  return { ok: true, survey: { live, needs, kinds, doubtful, narrow: read.narrow } };
 }

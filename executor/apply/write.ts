@@ -14,9 +14,9 @@ import { isDenied, webhookTrouble } from './webhook.ts';
 
 export type WriteResult = 'created' | 'configured' | 'unchanged' | 'replaced' | 'left';
 
-/** `retry`: it may go well later without anybody doing anything. */
+/** `retry`: it may go well later without anybody doing anything. `answer`: the object as the server has it now, if it was written. */
 export type WriteOutcome =
-  | { readonly ok: true; readonly result: WriteResult; readonly uid: string }
+  | { readonly ok: true; readonly result: WriteResult; readonly uid: string; readonly answer?: KubeObject }
   | { readonly ok: false; readonly problem: Problem; readonly retry: boolean };
 
 export interface WriteDeps {
@@ -67,10 +67,10 @@ function failed(judged: Judged, answer: Exclude<ApplyOutcome, { readonly object:
 async function create(judged: Judged, deps: WriteDeps, result: WriteResult = 'created'): Promise<WriteOutcome> {
   deps.check();
   const answer = await deps.client.apply(judged.intent, { fieldManager: managers.objects, signal: deps.signal });
-  if (answer.type === 'created') return { ok: true, result, uid: uidOf(answer.object) };
+  if (answer.type === 'created') return { ok: true, result, uid: uidOf(answer.object), answer: answer.object };
   if (!('object' in answer)) return failed(judged, answer);
   // The first attempt of this very call may have created it while its reply was lost.
-  if (answer.retried) return { ok: true, result, uid: uidOf(answer.object) };
+  if (answer.retried) return { ok: true, result, uid: uidOf(answer.object), answer: answer.object };
   return refuse(
     judged,
     'AlreadyExists',
@@ -87,7 +87,7 @@ async function update(judged: Judged, uid: string, version: string, deps: WriteD
   if (answer.type === 'created')
     return refuse(judged, 'ObjectChanged', 'the API server created an object in answer to an update by UID', true);
   const same = answer.object.metadata.resourceVersion === version;
-  return { ok: true, result: same ? 'unchanged' : 'configured', uid: uidOf(answer.object) };
+  return { ok: true, result: same ? 'unchanged' : 'configured', uid: uidOf(answer.object), answer: answer.object };
 }
 
 async function replace(judged: Judged, uid: string, deps: WriteDeps): Promise<WriteOutcome> {

@@ -35,6 +35,8 @@ export interface ReflectorOptions {
   /** Applied before an object is stored, to drop what nobody reads. It must keep apiVersion, kind, name, namespace, UID and version. */
   readonly transform?: (object: KubeObject) => KubeObject;
   readonly onProblem?: (problem: ReflectorProblem) => void;
+  /** Told after each whole list that was taken in, its changes having been told. */
+  readonly onListed?: () => void;
 }
 
 export interface ReflectorHealth {
@@ -154,7 +156,8 @@ export class Reflector {
     this.#inARow += 1;
     this.#connected = false;
     this.#report(next.problem);
-    return this.#inARow >= this.#timings.failuresBeforeRelist ? undefined : next.version;
+    const placeLost = this.#relistWanted || this.#inARow >= this.#timings.failuresBeforeRelist;
+    return placeLost ? undefined : next.version;
   }
 
   async #pause(atLeastMs: number, signal: AbortSignal): Promise<void> {
@@ -187,11 +190,16 @@ export class Reflector {
   }
 
   async #list(signal: AbortSignal): Promise<Next> {
-    const { client, selection, clock, random, transform } = this.#options;
+    const { client, selection, clock, random, transform, onListed } = this.#options;
     this.#lists += 1;
     this.#relistWanted = false;
-    // One attempt per page: the reflector's own pause is the one that grows.
-    const answer = await client.list(selection, { signal, timeoutMs: this.#timings.listTimeoutMs, attempts: 1 });
+    const answer = await client.list(selection, {
+      signal,
+      timeoutMs: this.#timings.listTimeoutMs,
+      // One attempt per page: the reflector's own pause is the one that grows.
+      attempts: 1,
+      ...(transform === undefined ? {} : { transform }),
+    });
     if (answer.type === 'kindAbsent') this.#emit(this.#store.replace([]));
     if (answer.type === 'expired')
       return { type: 'failed', version: undefined, problem: { reason: 'List', message: answer.message } };
@@ -199,11 +207,12 @@ export class Reflector {
     this.#heard();
     const spread = 1 + this.#timings.relistJitter * (2 * random() - 1);
     this.#relistAt = clock.monotonic() + this.#timings.relistMs * spread;
-    this.#emit(this.#store.replace(transform === undefined ? answer.items : answer.items.map(transform)));
+    this.#emit(this.#store.replace(answer.items));
     if (!this.#synced) {
       this.#synced = true;
       this.#emit([{ type: 'synced' }]);
     }
+    onListed?.();
     return { type: 'listed', version: answer.resourceVersion };
   }
 

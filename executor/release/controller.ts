@@ -1,6 +1,8 @@
 /** All Releases of a namespace: a worker and a reporter for each, fed by watches. */
 import { annotations, apiVersion, labels, timings } from '../../constructs/api/constants.ts';
 import type { Clock, Random } from '../../constructs/lib/clock.ts';
+import type { DriftOptions } from '../apply/drift/keeper.ts';
+import type { DriftEvent } from '../apply/drift/mend.ts';
 import type { EngineOptions } from '../apply/engine.ts';
 import type { KubeClient } from '../kube/client.ts';
 import type { Contact } from '../kube/contact.ts';
@@ -14,6 +16,7 @@ import { retainedStore } from '../source/retained.ts';
 import { payloadSources } from '../source/sources.ts';
 import { dependentsToWake } from './dependents.ts';
 import type { SealedDomain } from './domain.ts';
+import { driftNews } from './drift-news.ts';
 import { edgeOf } from './edge.ts';
 import type { WorkerRecord } from './record.ts';
 import { StatusReporter } from './reporter.ts';
@@ -50,6 +53,7 @@ export interface ControllerOptions {
   readonly domains: readonly SealedDomain[];
   readonly worker: WorkerOptions;
   readonly engine: EngineOptions;
+  readonly drift: DriftOptions;
   readonly timings: ControllerTimings;
   readonly contact: Contact;
   readonly reflector?: Partial<ReflectorTimings>;
@@ -60,6 +64,8 @@ export interface ControllerOptions {
   readonly onProblem?: (problem: ReflectorProblem) => void;
   /** Told of every change of a record, for metrics. */
   readonly onRecord?: (release: string, record: WorkerRecord | undefined) => void;
+  /** Told of what was set back, for metrics. */
+  readonly onDrift?: (release: string, event: DriftEvent) => void;
 }
 
 interface Managed {
@@ -190,10 +196,12 @@ class Controller {
       client,
       clock,
       random,
+      release: name,
       namespace,
       domains,
       engine,
       check,
+      drift: this.#options.drift,
       source: payloadSources(
         inboxSource(client, namespace),
         fluxSource({ client, clock, random, options: this.#options.flux }),
@@ -206,6 +214,11 @@ class Controller {
         this.#options.onRecord?.(name, record);
         told = this.#tell(live(), record, told);
       },
+      onDrift: (event) => {
+        this.#options.onEvent?.(driftNews(event));
+        this.#options.onDrift?.(name, event);
+      },
+      onProblem: (problem) => this.#options.onProblem?.(problem),
     });
     const writing = new AbortController();
     const work = async (): Promise<void> => {

@@ -15,6 +15,8 @@ export function edgeOf(record: WorkerRecord): string {
     accepted.status === 'False' ? accepted.message : '',
     record.plan?.digest,
     record.problems.map(({ reason, object }) => [reason, object]),
+    record.drift.fights,
+    record.drift.problems.map(({ reason, object }) => [reason, object]),
     record.pin,
     record.hold,
     record.span,

@@ -11,6 +11,7 @@ import type { Claims } from '../apply/prune.ts';
 import { type Survey, survey } from '../apply/survey.ts';
 import type { Loaded } from './load.ts';
 import type { DomainSession, DomainTarget, SealedDomain } from './domain.ts';
+import type { Keeping } from './keeping.ts';
 import { SpanKeeper } from './span-keeper.ts';
 import type { Transition } from './spans.ts';
 import { overriddenIds } from './view.ts';
@@ -41,6 +42,9 @@ export interface EnforceInput {
   /** Whether this payload is what is asked for, and no pause. */
   readonly wanted: boolean;
   readonly onSpan: (position: SpanPosition | undefined) => void;
+  /** Drift of the release; quiesced: a lifecycle has it in hand. */
+  readonly keeping: Keeping;
+  readonly quiesced: boolean;
   readonly doubt: (id: string) => void;
   /** What acceptance found, when this pass follows it directly. */
   readonly fresh?: { readonly session: DomainSession; readonly survey: Survey; readonly judgement: Judgement };
@@ -62,7 +66,8 @@ const failed = (problems: readonly Problem[]): PassOutcome => ({
   counts: noCounts,
 });
 
-async function openSession(
+/** Opens the domain of a payload for what is to be written of it now. */
+export async function openSession(
   deps: PassDeps,
   domains: readonly SealedDomain[],
   input: EnforceInput,
@@ -103,12 +108,12 @@ async function prepare(
   const overridden = overriddenIds(input.spec);
   const looked = await survey({ client, release, items, ledger: input.ledger.ledger, overridden, signal });
   if (!looked.ok) return looked.problems;
-  const { needs } = looked.survey;
+  const needs = input.keeping.withhold(looked.survey.needs, input.quiesced);
   const { concurrency } = deps.options;
   const { namespace } = input;
   const { bind, adoption } = session;
   const judgement = await dryRun({ client, release, items, needs, bind, adoption, namespace, signal, concurrency });
-  return { session, survey: looked.survey, judgement };
+  return { session, survey: { ...looked.survey, needs }, judgement };
 }
 
 function passInput(deps: PassDeps, input: EnforceInput, prepared: Prepared): PassInput {
@@ -125,6 +130,7 @@ function passInput(deps: PassDeps, input: EnforceInput, prepared: Prepared): Pas
     ledger: input.ledger,
     progress: input.progress,
     suspended: new Set(input.spec.suspendPhases),
+    watch: input.keeping.beside(input, prepared.session),
     spans: new SpanKeeper({ ledger, content: index.content, transition, wanted, clock, check, onSpan, signal }),
     prune: {
       policy: input.spec.prune,
@@ -148,12 +154,15 @@ export async function enforce(
 ): Promise<PassOutcome> {
   const prepared = await prepare(deps, domains, input);
   if (!('session' in prepared)) return failed(prepared);
+  const { keeping } = input;
+  keeping.follow(input, prepared.session, prepared.survey);
   const outcome = await runPass(deps, passInput(deps, input, prepared));
   // What was adopted is looked at anew, and then carried out as any other payload.
   if (outcome.type === 'adopted') {
     const { fresh: _, ...rest } = input;
     return enforce(deps, domains, rest);
   }
+  keeping.watch();
   return outcome;
 }
 

@@ -1,4 +1,5 @@
 /** Keeps the record of one Release: every change of what is told of it is made here. No I/O. */
+import { isDeepStrictEqual } from 'node:util';
 import { type Outcome, rememberFailure } from '../../constructs/api/conditions.ts';
 import { configMapNames } from '../../constructs/api/constants.ts';
 import type { Condition } from '../../constructs/api/fields.ts';
@@ -8,6 +9,7 @@ import type { AcceptanceStep } from '../../constructs/api/release.ts';
 import type { SpanPosition } from '../../constructs/api/span.ts';
 import type { Clock } from '../../constructs/lib/clock.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
+import type { DriftTold } from '../apply/drift/state.ts';
 import type { PassOutcome } from '../apply/engine.ts';
 import type { LedgerStore } from '../apply/ledger-store.ts';
 import { PassProgress } from '../apply/progress.ts';
@@ -27,6 +29,8 @@ const stood = ({ type, status, reason }: Condition): boolean =>
 
 /** Outcomes that tell what was seen of a payload in place. */
 const standing: ReadonlySet<Outcome['kind']> = new Set(['steady', 'gatesBypassed', 'driftFight']);
+/** Outcomes of a pass that went through everything, and found nothing to wait for. */
+const atRest: ReadonlySet<Outcome['kind']> = new Set([...standing, 'unhealthy']);
 /** Reasons that tell of the way to the API server, and nothing of what is behind it. */
 const silence: ReadonlySet<string> = new Set(['ApiUnavailable', 'LeaseLost']);
 const outdated = 'ObservationOutdated';
@@ -238,7 +242,23 @@ export class Journal {
     record.handledAt = requestedAt ?? record.handledAt;
     record.lookedAt = this.#clock.monotonic();
     record.applied = record.revision?.revision;
-    if (record.progress !== undefined) this.outcome(settledOutcome(digest, record.progress, this.#clock.now()));
+    if (record.progress !== undefined) this.outcome(this.#settled(digest, record.progress));
+  }
+
+  #settled(digest: string, progress: PassProgress): Outcome {
+    return settledOutcome(digest, progress, this.record.drift, this.#clock.now());
+  }
+
+  /** Takes in who fights over what is in place, and what could not be set back. */
+  drifted(drift: DriftTold): void {
+    const { record } = this;
+    if (isDeepStrictEqual(record.drift, drift)) return;
+    record.drift = drift;
+    const { progress, actual } = record;
+    // Where something else is told, or nothing was looked at yet, the next pass tells this too.
+    if (progress !== undefined && actual !== undefined && atRest.has(record.outcome.kind) && !this.#resuming)
+      this.outcome(this.#settled(actual, progress));
+    else this.tell();
   }
 
   /** Whether what is told is what was seen of a payload in place, or that it was not seen for too long. */

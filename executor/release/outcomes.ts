@@ -5,11 +5,12 @@ import { gateText } from '../../constructs/api/payload.ts';
 import { acceptanceSteps } from '../../constructs/api/release.ts';
 import { shortDigest } from '../../constructs/lib/digest.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
+import type { DriftTold } from '../apply/drift/state.ts';
 import type { GateRecord, PassProgress } from '../apply/progress.ts';
 import { gateMessage, patience } from './gates.ts';
 import type { WorkerRecord } from './record.ts';
 import { type Retry, retryOf } from './retry.ts';
-import { problemsText, shutGate, workMessage } from './status.ts';
+import { fightsText, problemsText, shutGate, workMessage } from './status.ts';
 
 /** The problem that names the outcome: a terminal one before one that is retried before a wait. */
 function foremost(problems: readonly Problem[]): Problem | undefined {
@@ -46,8 +47,18 @@ export function workOutcome(record: WorkerRecord, now: number): Outcome {
     : { kind: 'waiting', reason: 'Waiting', message };
 }
 
-/** Outcome of a pass that went through all phases. */
-export function settledOutcome(digest: string, progress: PassProgress, now: number): Outcome {
+/** Outcome of a pass that went through all phases, and of what has drifted since. */
+export function settledOutcome(digest: string, progress: PassProgress, drift: DriftTold, now: number): Outcome {
+  const outcome = standingOutcome(digest, progress, now);
+  if (outcome.kind !== 'steady' && outcome.kind !== 'gatesBypassed') return outcome;
+  const [fight] = drift.fights;
+  if (fight !== undefined) return { kind: 'driftFight', reason: 'DriftFight', message: fightsText(drift.fights) };
+  const [problem] = drift.problems;
+  if (problem === undefined) return outcome;
+  return { kind: 'unhealthy', reason: problem.reason, message: `not set back: ${problemsText(drift.problems)}` };
+}
+
+function standingOutcome(digest: string, progress: PassProgress, now: number): Outcome {
   const bypassed = progress.phases.flatMap(({ gates }) => gates).filter(({ verdict }) => verdict.bypassed === true);
   const shut = shutGate(progress.phases);
   if (shut !== undefined) {

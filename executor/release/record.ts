@@ -3,6 +3,7 @@ import type { FailureMemory, Outcome } from '../../constructs/api/conditions.ts'
 import type { ChangeClass, HistoryEntry, ReleaseState } from '../../constructs/api/release.ts';
 import type { SpanPosition } from '../../constructs/api/span.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
+import type { DriftTold } from '../apply/drift/state.ts';
 import type { PassProgress } from '../apply/progress.ts';
 import type { SourceRevision } from '../source/source.ts';
 import type { PlanCounts } from './status.ts';
@@ -39,6 +40,8 @@ export interface WorkerRecord {
   history: HistoryEntry[];
   ledger: { readonly count: number; readonly digest: string; readonly configMaps: number } | undefined;
   problems: readonly Problem[];
+  /** Who keeps changing what back, and what could not be set back. */
+  drift: DriftTold;
   outcome: Outcome;
   memory: FailureMemory | undefined;
   accepted: AcceptedRecord;
@@ -80,6 +83,7 @@ export const initialRecord = (): WorkerRecord => ({
   history: [],
   ledger: undefined,
   problems: [],
+  drift: { fights: [], problems: [] },
   outcome: { kind: 'waiting', reason: 'Pending', message: 'the executor has just taken this release up' },
   memory: undefined,
   accepted: { status: 'Unknown', step: 'Fetch', message: '' },

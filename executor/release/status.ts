@@ -1,7 +1,7 @@
 /** From the worker's record to the status of its Release. Pure; the same record at the same time gives the same status. */
 
 import { capMessage, conditionsFor, type DomainCondition, timeText } from '../../constructs/api/conditions.ts';
-import { limits } from '../../constructs/api/constants.ts';
+import { limits, managers } from '../../constructs/api/constants.ts';
 import type { Condition } from '../../constructs/api/fields.ts';
 import { pruneHistory } from '../../constructs/api/history.ts';
 import { gateText } from '../../constructs/api/payload.ts';
@@ -9,8 +9,10 @@ import type { Plan } from '../../constructs/api/plan.ts';
 import type { Blocker, Failure, GateStatus, PhaseStatus, ReleaseStatus } from '../../constructs/api/release.ts';
 import { shortDigest } from '../../constructs/lib/digest.ts';
 import { canonicalJson, type JsonObject } from '../../constructs/lib/json.ts';
+import { describeObject, parseObjectId } from '../../constructs/lib/names.ts';
 import { type Problem, sortProblems } from '../../constructs/lib/problems.ts';
 import { redact } from '../../constructs/lib/redact.ts';
+import type { Fight } from '../apply/drift/fights.ts';
 import { isOpen } from '../apply/gate-wait.ts';
 import type { GateRecord, PhaseRecord } from '../apply/progress.ts';
 import { gateMessage } from './gates.ts';
@@ -52,6 +54,24 @@ export function problemText(problem: Problem): string {
   const where = [problem.object, problem.path].filter((part) => part !== undefined && part !== '').join(' ');
   return redact(where === '' ? problem.message : `${where}: ${problem.message}`);
 }
+
+const describeId = (id: string): string => {
+  const { group, ...identity } = parseObjectId(id);
+  return describeObject({ apiVersion: group === '' ? 'v1' : `${group}/v1`, ...identity });
+};
+
+/** Who fights with whom over what. */
+export function fightProblem({ id, why, managers: others, fields }: Fight): Problem {
+  const who = others.join(' and ');
+  const said =
+    why === 'apply'
+      ? `${who} applies another value than ${managers.objects} does`
+      : `${who} keeps changing what ${managers.objects} sets back`;
+  return { reason: 'DriftFight', message: said, object: describeId(id), path: fields.join(', ') };
+}
+
+/** Fights in one line. */
+export const fightsText = (fights: readonly Fight[]): string => problemsText(fights.map(fightProblem));
 
 /** Many problems in one line: the first, and how many more. */
 export function problemsText(problems: readonly Problem[]): string {
@@ -153,6 +173,7 @@ function ownConditions(record: WorkerRecord): DomainCondition[] {
     const pause = record.pauseWaits ? '; the pause takes effect when it is left' : '';
     loud('InSpan', 'SpanOpen', `${spanMessage(record.span)}${pause}`);
   }
+  if (record.drift.fights.length > 0) loud('DriftFight', 'DriftFight', fightsText(record.drift.fights));
   const held = record.progress?.held ?? [];
   if (record.hold === undefined && held.length > 0)
     loud('Held', 'ObjectsHeld', `not written: ${held.map(({ id, by }) => `${id} (${by})`).join(', ')}`);
@@ -193,7 +214,8 @@ function syncOf(
 
 /** The status of a Release. `previous` are its conditions as they are. */
 export function statusOf(record: WorkerRecord, previous: readonly Condition[], now: number): JsonObject {
-  const { plan, ledger } = record;
+  const { plan, ledger, drift } = record;
+  const problems = [...record.problems, ...drift.fights.map(fightProblem), ...drift.problems];
   const conditions = conditionsFor({
     outcome: { ...record.outcome, reason: word(record.outcome.reason), message: redact(record.outcome.message) },
     previous,
@@ -212,8 +234,8 @@ export function statusOf(record: WorkerRecord, previous: readonly Condition[], n
     phases: (record.progress?.phases ?? []).map((phase) => phaseStatus(phase, now)),
     history: record.history,
     ...(ledger === undefined ? {} : { ledger }),
-    failures: sortProblems(record.problems).slice(0, limits.failures).map(failureOf),
-    failureCount: record.problems.length,
+    failures: sortProblems(problems).slice(0, limits.failures).map(failureOf),
+    failureCount: problems.length,
     ...(record.handledAt === undefined ? {} : { lastHandledReconcileAt: record.handledAt }),
     ...(record.attempted === undefined ? {} : { lastAttemptedRevision: record.attempted }),
     ...(record.applied === undefined ? {} : { lastAppliedRevision: record.applied }),

@@ -17,6 +17,8 @@ export interface ReleaseView {
   readonly pin?: string;
   /** What the hold annotation says. */
   readonly hold?: string;
+  /** What the annotation of a lifecycle says that has the release in hand. */
+  readonly quiesce?: string;
   /** Echoed in status when a pass has ended. */
   readonly requestedAt?: string;
   readonly deleting: boolean;
@@ -44,6 +46,7 @@ export function readRelease(object: KubeObject): ViewRead {
     };
   const status = readShape(releaseStatus, object.status ?? {}, where);
   const hold = notes[annotations.hold];
+  const quiesce = notes[annotations.quiesce];
   const requestedAt = notes[requestedAnnotation];
   return {
     ok: true,
@@ -56,6 +59,7 @@ export function readRelease(object: KubeObject): ViewRead {
       deleting: typeof metadata.deletionTimestamp === 'string',
       ...(pin === undefined ? {} : { pin }),
       ...(hold === undefined ? {} : { hold }),
+      ...(quiesce === undefined ? {} : { quiesce }),
       ...(requestedAt === undefined ? {} : { requestedAt: requestedAt.slice(0, 64) }),
     },
   };
@@ -66,8 +70,8 @@ export const desiredDigest = (view: ReleaseView): string => view.pin ?? view.spe
 
 /** What makes two views the same work: a pass goes on only as long as this stays. */
 export function workIdentity(view: ReleaseView): string {
-  const { spec, uid, pin, hold, deleting } = view;
-  return JSON.stringify([uid, spec, pin ?? '', hold ?? '', deleting]);
+  const { spec, uid, pin, hold, quiesce, deleting } = view;
+  return JSON.stringify([uid, spec, pin ?? '', hold ?? '', quiesce ?? '', deleting]);
 }
 
 /** Ids that the overrides take out of management. */

@@ -1,30 +1,35 @@
 import type { Clock } from '../../constructs/lib/clock.ts';
 
+/** Why a wait ended: for work of any kind, or only because something drifted. */
+export type WakeReason = 'work' | 'drift';
+
 /** A wait that others can end. A call that comes while nobody waits ends the next wait. */
 export class Wake {
   readonly #clock: Clock;
-  #pending = false;
+  #pending: WakeReason | undefined;
   #current: AbortController | undefined;
 
   constructor(clock: Clock) {
     this.#clock = clock;
   }
 
-  set(): void {
-    this.#pending = true;
+  set(reason: WakeReason = 'work'): void {
+    if (this.#pending !== 'work') this.#pending = reason;
     this.#current?.abort();
   }
 
   /** Waits for `ms`, for a call of `set`, or for the signal, whichever comes first. Never rejects. */
-  async wait(ms: number, signal: AbortSignal): Promise<void> {
-    if (!this.#pending && !signal.aborted) {
+  async wait(ms: number, signal: AbortSignal): Promise<WakeReason> {
+    if (this.#pending === undefined && !signal.aborted) {
       const current = new AbortController();
       this.#current = current;
       const ended = AbortSignal.any([signal, current.signal]);
       // A timer of Node holds no more than 2^31-1 ms; what is longer is woken up for nothing now and then.
-      await this.#clock.sleep(Math.min(ms, 2_000_000_000), ended).catch(() => undefined);
+      await this.#clock.sleep(Math.max(0, Math.min(ms, 2_000_000_000)), ended).catch(() => undefined);
       this.#current = undefined;
     }
-    this.#pending = false;
+    const reason = this.#pending ?? 'work';
+    this.#pending = undefined;
+    return signal.aborted ? 'work' : reason;
   }
 }

@@ -1,8 +1,11 @@
 /** What the worker of a Release is given. */
 import type { BackoffPolicy } from '../../constructs/lib/backoff.ts';
 import type { Clock, Random } from '../../constructs/lib/clock.ts';
+import type { DriftOptions } from '../apply/drift/keeper.ts';
+import type { DriftEvent } from '../apply/drift/mend.ts';
 import type { EngineOptions } from '../apply/engine.ts';
 import type { KubeClient } from '../kube/client.ts';
+import type { ReflectorProblem } from '../kube/reflector.ts';
 import type { KubeObject } from '../kube/types.ts';
 import type { RetainedStore } from '../source/retained.ts';
 import type { PayloadSources } from '../source/source.ts';
@@ -26,15 +29,20 @@ export interface WorkerDeps {
   readonly client: KubeClient;
   readonly clock: Clock;
   readonly random: Random;
+  /** Name of the Release, and its namespace. */
+  readonly release: string;
   readonly namespace: string;
   readonly source: PayloadSources;
   readonly retained: RetainedStore;
   readonly domains: readonly SealedDomain[];
   readonly options: WorkerOptions;
   readonly engine: EngineOptions;
+  readonly drift: DriftOptions;
   /** Called before every write. @throws when this process may not write any more. */
   readonly check: () => void;
   readonly releaseOf: (name: string) => KubeObject | undefined;
   /** Told after every change of the record. */
   readonly changed: (record: WorkerRecord) => void;
+  readonly onDrift: (event: DriftEvent) => void;
+  readonly onProblem: (problem: ReflectorProblem) => void;
 }

@@ -6,7 +6,7 @@ import { backoff } from '../../constructs/lib/backoff.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
 import type { PassOutcome } from '../apply/engine.ts';
 import type { GateMode } from '../apply/gate-wait.ts';
-import { type LedgerStore, lostLedger, openLedger } from '../apply/ledger-store.ts';
+import type { LedgerStore } from '../apply/ledger-store.ts';
 import { LeaseLost } from '../lease/held.ts';
 import { type Acceptance, type AcceptDeps, type Accepted, accept } from './acceptance.ts';
 import { type Loaded, loadPayload } from './load.ts';
@@ -14,13 +14,15 @@ import { ReleaseClaims } from './claims.ts';
 import { Doubts } from './doubts.ts';
 import { type EnforceInput, enforce, nothingPlanned, observe, type PrunedPlan } from './enforce.ts';
 import { Journal } from './journal.ts';
+import { isAtRest, Keeping, specFor } from './keeping.ts';
 import type { WorkerRecord } from './record.ts';
-import { dropReports, problemReport, prunedOf, readPlanReport, storeReport } from './reports.ts';
+import { prunedOf, readPlanReport } from './reports.ts';
 import { type Retry, retryOfAll } from './retry.ts';
 import { transitionOf } from './spans.ts';
-import { desiredDigest, overriddenIds, type ReleaseView, workIdentity } from './view.ts';
+import { type ReleaseView, workIdentity } from './view.ts';
 import { Wake } from './wake.ts';
 import type { WorkerDeps } from './worker-options.ts';
+import { acceptInput, dropOld, keepPayload, openReleaseLedger, ProblemReports } from './worker-steps.ts';
 
 /** The reason of a pass that newer work cancelled. */
 class Superseded extends Error {
@@ -48,6 +50,8 @@ export class ReleaseWorker {
   readonly #journal: Journal;
   readonly #doubts: Doubts;
   readonly #claims: ReleaseClaims;
+  readonly #keeping: Keeping;
+  readonly #reports: ProblemReports;
   #view: ReleaseView | undefined;
   #identity = '';
   #pass: AbortController | undefined;
@@ -56,7 +60,6 @@ export class ReleaseWorker {
   #prune: PrunedPlan = nothingPlanned;
   /** What keeps the wanted payload from being accepted. */
   #refusal: readonly Problem[] = [];
-  #reported = '';
 
   constructor(deps: WorkerDeps) {
     this.#deps = deps;
@@ -64,6 +67,12 @@ export class ReleaseWorker {
     this.#journal = new Journal(deps.clock, deps.changed);
     this.#doubts = new Doubts(deps.clock, deps.options.doubtMs);
     this.#claims = new ReleaseClaims({ ...deps, allowUnsigned: deps.options.allowUnsigned }, deps.clock);
+    this.#reports = new ProblemReports(deps);
+    this.#keeping = new Keeping(deps, {
+      due: () => this.#wake.set('drift'),
+      again: (ledgerLost) => this.#again(ledgerLost),
+      told: (drift) => this.#journal.drifted(drift),
+    });
   }
 
   get record(): WorkerRecord {
@@ -103,12 +112,33 @@ export class ReleaseWorker {
 
   /** Works until the signal aborts. Never rejects. */
   async run(signal: AbortSignal): Promise<void> {
-    while (!signal.aborted) {
-      const view = this.#view;
-      const next = view === undefined ? never : await this.#turn(view, signal);
-      await this.#wake.wait(next, signal);
-    }
+    const keeping = this.#keeping.run(signal);
+    while (!signal.aborted) await this.#rest(await this.#turn(signal, (view, turn) => this.#cycle(view, turn)), signal);
+    await keeping;
     await this.#putDown();
+  }
+
+  /** Waits for the next turn. What drifts meanwhile is set back without one. */
+  async #rest(ms: number, signal: AbortSignal): Promise<void> {
+    const { clock } = this.#deps;
+    let due = clock.monotonic() + ms;
+    while ((await this.#wake.wait(due - clock.monotonic(), signal)) === 'drift')
+      due = Math.min(due, clock.monotonic() + (await this.#turn(signal, (view, turn) => this.#mend(view, turn))));
+  }
+
+  async #mend(view: ReleaseView, signal: AbortSignal): Promise<number> {
+    const ledger = this.#ledger;
+    if (isAtRest(view) || ledger === undefined || this.#current === undefined) return never;
+    await this.#keeping.mend(this.#enforceInput({ view, ledger, signal }, 'observe'));
+    this.#journal.counted(ledger);
+    return never;
+  }
+
+  /** Gives up what runs for a whole pass. */
+  #again(ledgerLost: boolean): void {
+    if (ledgerLost) this.#ledger = undefined;
+    this.#pass?.abort(new Superseded('a whole pass is needed'));
+    this.#wake.set();
   }
 
   /** UIDs that were seen and not stored yet: the next process would have to prove each of them by a read. */
@@ -122,11 +152,13 @@ export class ReleaseWorker {
   }
 
   /** One turn; answers after how many milliseconds the next is due. */
-  async #turn(view: ReleaseView, signal: AbortSignal): Promise<number> {
+  async #turn(signal: AbortSignal, work: (view: ReleaseView, signal: AbortSignal) => Promise<number>): Promise<number> {
+    const view = this.#view;
+    if (view === undefined) return never;
     const pass = new AbortController();
     this.#pass = pass;
     try {
-      return await this.#cycle(view, AbortSignal.any([signal, pass.signal]));
+      return await work(view, AbortSignal.any([signal, pass.signal]));
     } catch (error) {
       if (signal.aborted || pass.signal.aborted) return 0;
       const message = error instanceof Error ? error.message : String(error);
@@ -140,7 +172,7 @@ export class ReleaseWorker {
     const { record } = this;
     this.#journal.adopt(view);
     if (view.deleting) return never;
-    const opened = await this.#openLedger(view, signal);
+    const opened = await this.#openLedger(signal);
     if (!('ledger' in opened)) return this.#failed(opened);
     const turn: Turn = { view, signal, ...opened };
     const way = this.#journal.way(turn.ledger.span, view);
@@ -153,15 +185,11 @@ export class ReleaseWorker {
     return this.#carryOut(turn);
   }
 
-  async #openLedger(view: ReleaseView, signal: AbortSignal): Promise<{ ledger: LedgerStore } | readonly Problem[]> {
+  async #openLedger(signal: AbortSignal): Promise<{ ledger: LedgerStore } | readonly Problem[]> {
     if (this.#ledger !== undefined) return { ledger: this.#ledger };
-    const target = { release: view.name, namespace: this.#deps.namespace };
-    const opened = await openLedger(this.#deps.client, target, signal);
-    if (!opened.ok) return opened.problems;
-    if (opened.store.configMaps === 0 && this.record.history.some(({ state }) => state === 'Completed'))
-      return [lostLedger(target)];
-    this.#ledger = opened.store;
-    return { ledger: opened.store };
+    const opened = await openReleaseLedger(this.#deps, this.record.history, signal);
+    if ('ledger' in opened) this.#ledger = opened.ledger;
+    return opened;
   }
 
   /** Loads the accepted payload after a restart. Answers why there is none at hand although one was accepted. */
@@ -223,19 +251,8 @@ export class ReleaseWorker {
   }
 
   #accept({ view, ledger, signal }: Turn): Promise<Acceptance> {
-    const index = this.#current?.payload.index;
-    const { completed } = this.#journal;
-    return accept(this.#acceptDeps(true), {
-      release: view.name,
-      releaseUID: view.uid,
-      spec: view.spec,
-      digest: desiredDigest(view),
-      pinned: view.pin !== undefined,
-      ledger,
-      overridden: overriddenIds(view.spec),
-      signal,
-      ...(index === undefined ? {} : { previous: { digest: index.digest, content: index.content, completed } }),
-    });
+    const current = { loaded: this.#current, completed: this.#journal.completed };
+    return accept(this.#acceptDeps(true), acceptInput(view, ledger, current, signal));
   }
 
   async #refused(
@@ -247,38 +264,22 @@ export class ReleaseWorker {
     this.#refusal = problems;
     if (refused.plan !== undefined) this.#journal.planned(refused.plan, view.name);
     this.#journal.refused(refused.step, problems);
-    await this.#report(view, problems, signal);
+    await this.#reports.tell(view, problems, signal);
     return this.#failed(problems, refused.retry);
-  }
-
-  /** All problems, where a status has room for ten. */
-  async #report(view: ReleaseView, problems: readonly Problem[], signal: AbortSignal): Promise<void> {
-    const { client, namespace } = this.#deps;
-    const report = problemReport({ release: view.name, namespace }, desiredDigest(view), problems);
-    const text = JSON.stringify(report.data);
-    if (text === this.#reported) return;
-    if ((await storeReport(client, report, signal)).length === 0) this.#reported = text;
   }
 
   /** The payload is accepted: it is kept, the history says so, and its first pass begins. */
   async #begin(turn: Turn, accepted: Accepted): Promise<number> {
     const { view, signal } = turn;
-    const { plan, judgement, payload, archive } = accepted;
+    const { plan, judgement, payload } = accepted;
     this.#journal.planned({ plan, confidence: judgement.confidence }, view.name);
     if (this.#deps.options.planOnly) {
       this.#journal.planOnly();
       return never;
     }
     const { digest } = payload.index;
-    if (!accepted.fromRetained) {
-      this.#deps.check();
-      const unkept = await this.#deps.retained.save(
-        { release: view.name, digest, ...accepted.revision },
-        archive,
-        signal,
-      );
-      if (unkept.length > 0) return this.#failed(unkept);
-    }
+    const unkept = await keepPayload(this.#deps, accepted, signal);
+    if (unkept.length > 0) return this.#failed(unkept);
     const formerPhases = this.#current?.payload.index.content.phases.map(({ name }) => name) ?? [];
     this.#prune = { planned: new Set(prunedOf(plan)), approved: accepted.approved, formerPhases };
     this.#refusal = [];
@@ -344,7 +345,7 @@ export class ReleaseWorker {
       release: view.name,
       releaseUID: view.uid,
       namespace: this.#deps.namespace,
-      spec: view.spec,
+      spec: specFor(view),
       loaded: this.#current,
       ledger,
       progress,
@@ -355,23 +356,21 @@ export class ReleaseWorker {
       transition: transitionOf(history, this.#current.payload.index.digest),
       wanted: desired === actual && !view.spec.paused,
       onSpan: (position) => this.#journal.inSpan(position),
+      keeping: this.#keeping,
+      quiesced: view.quiesce !== undefined,
       doubt: (id) => this.#doubts.add(id),
       signal,
     };
   }
 
   async #completed({ view, signal }: Turn, outcome: Extract<PassOutcome, { type: 'completed' }>): Promise<number> {
-    const { client, namespace, options, retained, check } = this.#deps;
+    const { options } = this.#deps;
     const first = !this.#journal.completed;
     this.#journal.finished(outcome, view.requestedAt);
     if (first) {
       this.#prune = nothingPlanned;
-      const pinned = view.pin === undefined ? [] : [view.pin];
-      const keep = new Set([this.record.actual ?? '', view.spec.payload.digest, ...pinned]);
-      check();
-      await retained.drop(view.name, keep, options.retain, signal);
-      await dropReports(client, { release: view.name, namespace }, signal);
-      this.#reported = '';
+      await dropOld(this.#deps, view, this.record.actual, signal);
+      await this.#reports.drop(signal);
     }
     return Math.min(options.reconcileMs, outcome.open ? never : openLookMs, this.#doubts.next());
   }

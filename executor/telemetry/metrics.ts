@@ -1,6 +1,7 @@
 /** Metrics of one executor process. The registry is the caller's: nothing is registered globally. */
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 import { releaseStates } from '../../constructs/api/release.ts';
+import type { DriftEvent } from '../apply/drift/mend.ts';
 import type { AttemptInfo } from '../kube/call.ts';
 import type { WorkerRecord } from '../release/record.ts';
 
@@ -9,6 +10,8 @@ export interface ExecutorMetrics {
   attempted(attempt: AttemptInfo): void;
   /** What a worker knows now; undefined when its Release is gone. */
   released(release: string, record: WorkerRecord | undefined): void;
+  /** What was set back, or is fought over. */
+  drifted(release: string, event: DriftEvent): void;
   /** Whether this process leads. */
   leading(leads: boolean): void;
 }
@@ -58,6 +61,24 @@ export function executorMetrics(registry: Registry): ExecutorMetrics {
     labelNames: ['release', 'flag'],
     registers,
   });
+  const repairs = new Counter({
+    name: 'keelson_drift_repairs_total',
+    help: 'Objects that were set back, or created again, after somebody had changed or deleted them',
+    labelNames: ['release', 'what'],
+    registers,
+  });
+  const repairSeconds = new Histogram({
+    name: 'keelson_drift_repair_duration_seconds',
+    help: 'From when drift of an object was noticed until it was set back',
+    buckets: [0.05, 0.2, 0.5, 1, 2, 5, 30, 120],
+    registers,
+  });
+  const fights = new Gauge({
+    name: 'keelson_drift_fights',
+    help: 'Objects that somebody keeps changing back',
+    labelNames: ['release'],
+    registers,
+  });
   const leads = new Gauge({
     name: 'keelson_leader',
     help: '1 while this process holds the Lease of its role',
@@ -68,6 +89,8 @@ export function executorMetrics(registry: Registry): ExecutorMetrics {
     for (const name of releaseStates) state.remove({ release, state: name });
     for (const what of ['done', 'total']) objects.remove({ release, what });
     for (const flag of flagNames) flags.remove({ release, flag });
+    for (const what of ['setBack', 'created']) repairs.remove({ release, what });
+    fights.remove({ release });
   };
   return {
     attempted({ method, status, elapsedMs }) {
@@ -82,7 +105,13 @@ export function executorMetrics(registry: Registry): ExecutorMetrics {
       for (const name of releaseStates) state.set({ release, state: name }, record.state === name ? 1 : 0);
       objects.set({ release, what: 'done' }, record.progress?.done ?? 0);
       objects.set({ release, what: 'total' }, record.progress?.total ?? 0);
+      fights.set({ release }, record.drift.fights.length);
       for (const [flag, on] of Object.entries(flagsOf(record))) flags.set({ release, flag }, on ? 1 : 0);
+    },
+    drifted(release, event) {
+      if (event.type !== 'repaired') return;
+      repairs.inc({ release, what: event.created ? 'created' : 'setBack' });
+      repairSeconds.observe(event.elapsedMs / 1000);
     },
     leading: (now) => leads.set(now ? 1 : 0),
   };

@@ -1,6 +1,7 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { systemClock } from '../../constructs/lib/clock.ts';
+import { defaultDriftOptions } from '../../executor/apply/drift/keeper.ts';
 import { defaultEngineOptions } from '../../executor/apply/engine.ts';
 import { sealDomain } from '../../executor/release/domain.ts';
 import { manifestsDomain } from '../../executor/release/manifests-domain.ts';
@@ -55,6 +56,7 @@ function drive(bed: SliceBed, gatePollMs: number): Driven {
     client,
     clock: systemClock,
     random: Math.random,
+    release: bed.names.release,
     namespace: bed.system,
     source: inboxSource(client, bed.system),
     retained: retainedStore(client, bed.system),
@@ -68,8 +70,11 @@ function drive(bed: SliceBed, gatePollMs: number): Driven {
       planOnly: false,
     },
     engine: { ...defaultEngineOptions, gatePollMs },
+    drift: defaultDriftOptions,
     check: () => undefined,
     releaseOf: () => undefined,
+    onDrift: () => undefined,
+    onProblem: () => undefined,
     changed: ({ desired }: WorkerRecord) => {
       if (desired !== undefined && !takenUp.has(desired)) takenUp.set(desired, performance.now());
     },

@@ -206,7 +206,7 @@ test('an entry gives up exactly what it took, and keeps the rest', () => {
     'f:spec': { 'f:replicas': {} },
   });
   assert.is(lastWriter([theirs('older', {}, { time: '2026-01-01T00:00:00Z' }), edited, ours(fields)]), 'kubectl-edit');
-  assert.is(lastWriter([ours(fields)]), 'unknown');
+  assert.is(lastWriter([ours(fields)]), 'somebody');
 });
 
 /** managedFields of a value whose lists are atomic, and the value as a server may write it. */

@@ -28,6 +28,15 @@ export function boundIntents(items: readonly Item[], bind: BindValue): Map<strin
   );
 }
 
+/**
+ * What of an intent is compared. Values of a claim for storage can not go back, since it only ever grows and its class is
+ * fixed: of it only the marks are looked at.
+ */
+function comparable(intent: KubeObject): KubeObject {
+  const { apiVersion, kind, metadata } = intent;
+  return apiVersion === 'v1' && kind === 'PersistentVolumeClaim' ? { apiVersion, kind, metadata } : intent;
+}
+
 interface Answered {
   readonly key: string;
   /** Hash of the named fields in the server's answer, where they are not those of the intent to the letter. */
@@ -46,9 +55,14 @@ export class Answers {
     return known?.key === key ? known : undefined;
   }
 
-  /** The intent without what was given up. */
+  /** The intent as it is sent: without what was given up. */
   intent(bound: Bound): KubeObject {
     return this.#of(bound)?.intent ?? bound.intent;
+  }
+
+  /** What of it the live object is compared with. */
+  compared(bound: Bound): KubeObject {
+    return comparable(this.intent(bound));
   }
 
   settled(bound: Bound): string | undefined {
@@ -58,7 +72,7 @@ export class Answers {
   /** Takes in how the named fields stand in an answer. */
   take(bound: Bound, answer: KubeObject): void {
     const { intent = bound.intent, given = [] } = this.#of(bound) ?? {};
-    const compared = compare(intent, answer);
+    const compared = compare(comparable(intent), answer);
     const settled = compared.same ? {} : { settled: compared.hash };
     if (compared.same && given.length === 0) this.#known.delete(bound.item.id);
     else this.#known.set(bound.item.id, { key: bound.key, given, intent, ...settled });

@@ -79,7 +79,8 @@ export function braked(
   drifted: Drifted,
   { returning, trying }: Pick<DecideInput, 'returning' | 'trying'>,
 ): Extract<Decision, { readonly type: 'setBack' | 'fight' }> {
-  const back = trying ? [] : returning(drifted.fields);
-  if (back.length === 0) return { type: 'setBack', ...drifted };
-  return { type: 'fight', fight: { id, why: 'returns', managers: drifted.managers, fields: back } };
+  const { taken, fields, managers } = drifted;
+  const back = trying ? [] : returning(fields);
+  if (back.length === 0) return { type: 'setBack', taken, fields, managers };
+  return { type: 'fight', fight: { id, why: 'returns', managers, fields: back } };
 }

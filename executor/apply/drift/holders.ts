@@ -51,10 +51,13 @@ export function whoTook(entries: readonly ManagedFieldsEntry[], differences: rea
   });
 }
 
+/** The name of whoever left no trace. */
+export const somebody = 'somebody';
+
 /** Who wrote last besides us; for values that vanished, which leave no holder behind. */
 export function lastWriter(entries: readonly ManagedFieldsEntry[]): string {
   const others = entries.filter((entry) => !isOurs(entry) && (entry.subresource ?? '') !== 'status');
-  return others.sort((a, b) => (b.time ?? '').localeCompare(a.time ?? ''))[0]?.manager ?? 'unknown';
+  return others.sort((a, b) => (b.time ?? '').localeCompare(a.time ?? ''))[0]?.manager ?? somebody;
 }
 
 /** A tree without one path; parents that hold nothing any more go with it. */

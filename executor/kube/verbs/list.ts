@@ -18,6 +18,8 @@ export interface Selection extends KindRef {
 export interface ListOptions extends CallOptions {
   /** Asks for metadata alone; the items carry nothing else. */
   readonly metadataOnly?: boolean;
+  /** Applied to each item as its page arrives: no more than a page of whole objects is held at once. */
+  readonly transform?: (object: KubeObject) => KubeObject;
 }
 
 const metadataList = 'application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1';
@@ -89,12 +91,14 @@ async function pages(
       return { type: 'expired', message: `${subject.what}: 410 the list expired between two pages` };
     const page = answer.type === 'answer' && answer.status === 200 ? parseObject(answer.text) : undefined;
     if (page === undefined) return refusal(context, subject, answer, options);
-    for (const item of itemsOf(page)) items.push(asObject(item, resource));
+    items.push(...itemsOf(page).map((item) => taken(asObject(item, resource), options)));
     const metadata = isObject(page.metadata) ? page.metadata : {};
     next = typeof metadata.continue === 'string' && metadata.continue !== '' ? metadata.continue : undefined;
     if (next === undefined) return { type: 'listed', items, resourceVersion: String(metadata.resourceVersion ?? '') };
   }
 }
+
+const taken = (object: KubeObject, { transform }: ListOptions): KubeObject => transform?.(object) ?? object;
 
 function itemsOf(page: JsonObject): JsonObject[] {
   return Array.isArray(page.items) ? page.items.filter(isObject) : [];
