@@ -12,7 +12,7 @@ import { ensureTools, missingTools } from '../tools/tools.ts';
 import { openApiLayer } from './api.ts';
 import { findTests } from './discover.ts';
 import { gatesOf } from './gates.ts';
-import { type Layer, layers, preparationBudgetMs } from './layers.ts';
+import { type Layer, layers } from './layers.ts';
 import { type Options, parseOptions, usage } from './options.ts';
 import { createReport } from './report.ts';
 import { type LayerRun, runSuite } from './suite.ts';
@@ -52,6 +52,14 @@ async function lacking(runs: readonly LayerRun[]): Promise<Problem[]> {
   return problems;
 }
 
+/** Aborts when a layer's tools and packages had to be there. */
+function lateFor({ name, readyByMs }: Layer, began: number): AbortSignal {
+  const late = new AbortController();
+  const words = `tools and packages of layer ${name} were not there ${formatDuration(readyByMs)} after the start`;
+  setTimeout(() => late.abort(new Error(words)), Math.max(0, began + readyByMs - performance.now())).unref();
+  return late.signal;
+}
+
 async function prepare(layer: Layer, tools: ToolOptions): Promise<void> {
   await ensureDebian(layer.packages, tools);
   for (const name of layer.definitions) await readDefinitions(name, tools);
@@ -79,13 +87,11 @@ async function main(options: Options): Promise<boolean> {
   // Killing the shell or npm above does not always reach us: without them nobody waits for the result.
   const parent = process.ppid;
   setInterval(() => process.ppid !== parent && cancel.abort(new Error('the calling process has ended')), 1000).unref();
-  const late = new Error(`tools and packages took longer than ${formatDuration(preparationBudgetMs)}`);
-  const preparing = new AbortController();
-  setTimeout(() => preparing.abort(late), preparationBudgetMs).unref();
-  const tools: ToolOptions = {
+  const began = performance.now();
+  const tools = (layer: Layer): ToolOptions => ({
     onProgress: (line) => report.line(`tools    ${line}`),
-    signal: AbortSignal.any([cancel.signal, preparing.signal]),
-  };
+    signal: AbortSignal.any([cancel.signal, lateFor(layer, began)]),
+  });
   return runSuite({
     top,
     env: process.env,
@@ -95,7 +101,7 @@ async function main(options: Options): Promise<boolean> {
     jobs: options.jobs,
     signal: cancel.signal,
     report,
-    prepare: (layer) => prepare(layer, tools),
+    prepare: (layer) => prepare(layer, tools(layer)),
     open: async (layer) => (layer.sharedServer ? openApiLayer({}) : { env: {}, end: async () => [] }),
   });
 }
