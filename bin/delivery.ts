@@ -1,14 +1,17 @@
 import type { Cluster } from '../constructs/api/cluster.ts';
 import { courierManager } from '../constructs/api/constants.ts';
-import { emptyUnitFile, type Tree, type Unit, unitFolder, units } from '../constructs/api/tree.ts';
+import { courierFolders, emptyUnitFile, type Tree, type Unit, unitFolder, units } from '../constructs/api/tree.ts';
 import { isObject } from '../constructs/lib/json.ts';
 import { objectId } from '../constructs/lib/names.ts';
 import { ProblemError } from '../constructs/lib/problems.ts';
 import { parseYaml } from '../constructs/lib/yaml.ts';
 import type { CourierDeps } from '../executor/courier/apply.ts';
+import { findLeftCouriers } from '../executor/courier/leftovers.ts';
+import type { CourierObjects } from '../executor/courier/point.ts';
 import type { KubeClient } from '../executor/kube/client.ts';
-import { describeRef, type KubeObject, refOf } from '../executor/kube/types.ts';
+import { describeRef, type KubeObject, type ObjectRef, refOf } from '../executor/kube/types.ts';
 import type { Invocation } from './invocation.ts';
+import type { ChosenTree } from './trees.ts';
 
 /** The objects below a folder of a rendered tree. @throws ProblemError */
 export function objectsBelow(tree: Tree, folder: string): KubeObject[] {
@@ -23,6 +26,29 @@ export function objectsBelow(tree: Tree, folder: string): KubeObject[] {
 }
 
 export const unitObjects = (tree: Tree, unit: Unit): KubeObject[] => objectsBelow(tree, unitFolder(unit));
+
+/** The objects that point the courier of a tree at it. @throws ProblemError */
+export function courierObjects({ cluster, tree }: Pick<ChosenTree, 'cluster' | 'tree'>): CourierObjects {
+  const merge = objectsBelow(tree, courierFolders.merge);
+  const joined = new Set(merge.map((object) => objectId(refOf(object))));
+  const own = objectsBelow(tree, courierFolders.own).filter((object) => !joined.has(objectId(refOf(object))));
+  return { courier: courierNames[cluster.spec.delivery.courier], own, merge };
+}
+
+const courierNames = { flux: 'Flux', argo: 'Argo CD', none: 'no courier' } as const;
+
+/** Courier objects in the cluster that the tree does not name. */
+export const leftCouriers = (
+  invocation: Invocation,
+  client: KubeClient,
+  chosen: Pick<ChosenTree, 'cluster' | 'tree'>,
+): Promise<ObjectRef[]> =>
+  findLeftCouriers({
+    client,
+    signal: invocation.signal,
+    cluster: chosen.cluster.metadata.name,
+    named: new Set(courierObjects(chosen).own.map((object) => objectId(refOf(object)))),
+  });
 
 /** Ids of everything that a courier would apply. */
 export const namedIds = (tree: Tree): ReadonlySet<string> =>

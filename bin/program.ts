@@ -121,6 +121,7 @@ function clusterCommands({ program, action }: Root): void {
     .option('--replace-trust', 'let the keys given replace others that are trusted now')
     .option('--timeout <duration>', 'how long to wait for the executor', '5m')
     .option('--no-wait', 'do not wait for the executor')
+    .option('--take-over', "after a change of courier: what the old one applied becomes the new one's")
     .option('--no-courier', 'leave the objects of Flux or Argo CD out, where they are not installed yet')
     .action(action(() => import('./commands/bootstrap.ts')));
   program

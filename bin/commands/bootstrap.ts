@@ -1,12 +1,17 @@
 import { roleName } from '../../constructs/api/constants.ts';
+import { units } from '../../constructs/api/tree.ts';
 import { parseDuration } from '../../constructs/lib/duration.ts';
-import { formatProblems, ProblemError } from '../../constructs/lib/problems.ts';
+import { type Problem, ProblemError } from '../../constructs/lib/problems.ts';
 import { waitFor } from '../../constructs/lib/wait.ts';
 import { applyObjects } from '../../executor/courier/apply.ts';
+import { pointCourier } from '../../executor/courier/point.ts';
+import { takeOver } from '../../executor/courier/takeover.ts';
 import { writeTrust } from '../../executor/courier/trust.ts';
 import type { KubeClient } from '../../executor/kube/client.ts';
+import { describeRef } from '../../executor/kube/types.ts';
 import { readTrustSecret } from '../../executor/source/trust.ts';
-import { courierDeps, objectsBelow, unitObjects } from '../delivery.ts';
+import { courierDeps, courierObjects, leftCouriers, unitObjects } from '../delivery.ts';
+import { FailedWithProblems } from '../failure.ts';
 import { type ExitCode, exitCodes, type Invocation } from '../invocation.ts';
 import { withClient } from '../kube.ts';
 import { type ChosenTree, chooseTree, type TreeOptions } from '../trees.ts';
@@ -17,6 +22,8 @@ export interface Options extends TreeOptions {
   readonly replaceTrust?: boolean;
   readonly timeout: string;
   readonly wait: boolean;
+  readonly courier: boolean;
+  readonly takeOver?: boolean;
 }
 
 /** `keelson bootstrap`: the executor and what it needs, the trusted keys, the courier's own objects. */
@@ -25,24 +32,39 @@ export async function run(invocation: Invocation, options: Options): Promise<Exi
   const keys = await readTrustFiles(invocation, options.trust ?? []);
   const chosen = await chooseTree(invocation, options);
   return withClient(invocation, options, async (client) => {
-    await applyAll(invocation, client, chosen, '10-system');
+    if (options.takeOver === true) await take(invocation, client, chosen);
+    await system(invocation, client, chosen);
     await trust(invocation, client, chosen, keys, options.replaceTrust === true);
-    await applyAll(invocation, client, chosen, 'courier');
+    // A courier that is not there yet does not keep the executor from coming up.
+    const problems = options.courier ? await courier(invocation, client, chosen) : [];
     if (options.wait) await executorRuns(invocation, client, chosen, limitMs);
+    if (problems.length > 0) throw new FailedWithProblems(problems);
     invocation.out(`bootstrapped ${chosen.cluster.metadata.name} from ${chosen.name}`);
     return exitCodes.done;
   });
 }
 
-async function applyAll(
-  invocation: Invocation,
-  client: KubeClient,
-  { cluster, tree }: ChosenTree,
-  part: '10-system' | 'courier',
-): Promise<void> {
-  const objects = part === 'courier' ? objectsBelow(tree, 'courier') : unitObjects(tree, part);
+/** After a change of courier: what the old one applied becomes the new one's, so that every field has one owner. */
+async function take(invocation: Invocation, client: KubeClient, { cluster, tree }: ChosenTree): Promise<void> {
+  const objects = units.flatMap((unit) => unitObjects(tree, unit));
+  const { taken, problems } = await takeOver(courierDeps(invocation, client, cluster), objects);
+  for (const ref of taken) invocation.err(`taken over ${describeRef(ref)}`);
+  if (problems.length > 0) throw new FailedWithProblems(problems);
+}
+
+async function system(invocation: Invocation, client: KubeClient, { cluster, tree }: ChosenTree): Promise<void> {
+  const objects = unitObjects(tree, '10-system');
   const { problems } = await applyObjects(courierDeps(invocation, client, cluster), objects);
-  if (problems.length > 0) throw new Error(formatProblems(problems));
+  if (problems.length > 0) throw new FailedWithProblems(problems);
+}
+
+async function courier(invocation: Invocation, client: KubeClient, chosen: ChosenTree): Promise<readonly Problem[]> {
+  const { problems } = await pointCourier(courierDeps(invocation, client, chosen.cluster), courierObjects(chosen));
+  for (const ref of await leftCouriers(invocation, client, chosen))
+    invocation.err(
+      `warning: ${describeRef(ref)} is no part of this tree and still carries; delete it, which loses nothing that it carried`,
+    );
+  return problems;
 }
 
 async function trust(
@@ -61,8 +83,15 @@ async function trust(
     return;
   }
   const outcome = await writeTrust({ client, namespace, signal, keys, replace });
-  if (outcome.kind === 'refused') throw new ProblemError([outcome.problem]);
-  invocation.err(`trusted keys: ${outcome.keyIds.join(', ')} (${outcome.kind})`);
+  switch (outcome.kind) {
+    case 'differs':
+      throw new ProblemError([outcome.problem]);
+    case 'refused':
+      throw new FailedWithProblems([outcome.problem]);
+    case 'written':
+    case 'unchanged':
+      invocation.err(`trusted keys: ${outcome.keyIds.join(', ')} (${outcome.kind})`);
+  }
 }
 
 async function executorRuns(

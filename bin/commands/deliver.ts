@@ -1,12 +1,13 @@
 import { units } from '../../constructs/api/tree.ts';
 import { parseDuration } from '../../constructs/lib/duration.ts';
-import { type Problem, ProblemError } from '../../constructs/lib/problems.ts';
+import type { Problem } from '../../constructs/lib/problems.ts';
 import { WaitTimeout } from '../../constructs/lib/wait.ts';
 import { type Applied, applyObjects } from '../../executor/courier/apply.ts';
 import { findLeftovers, removeStaleInbox } from '../../executor/courier/leftovers.ts';
 import type { KubeClient } from '../../executor/kube/client.ts';
 import { describeRef } from '../../executor/kube/types.ts';
-import { courierDeps, namedIds, unitObjects } from '../delivery.ts';
+import { courierDeps, leftCouriers, namedIds, unitObjects } from '../delivery.ts';
+import { FailedWithProblems } from '../failure.ts';
 import { type ExitCode, exitCodes, type Invocation } from '../invocation.ts';
 import { withClient } from '../kube.ts';
 import { print } from '../output.ts';
@@ -55,28 +56,21 @@ async function deliver(invocation: Invocation, client: KubeClient, chosen: Chose
     // The other two units depend on the first, and on nothing else.
     if (unit === '10-system' && outcome.problems.length > 0) break;
   }
-  if (problems.length > 0) throw new DeliveryError(problems);
+  if (problems.length > 0) throw new FailedWithProblems(problems);
   const { namespace } = cluster.spec.executor;
   const cleanUp = { client, namespace, signal: invocation.signal, named: namedIds(tree) };
   const stale = await removeStaleInbox(cleanUp);
-  if (stale.problems.length > 0) throw new DeliveryError(stale.problems);
+  if (stale.problems.length > 0) throw new FailedWithProblems(stale.problems);
   const count = (what: Applied['what']): number => applied.filter((one) => one.what === what).length;
+  const left = [...(await findLeftovers(cleanUp)), ...(await leftCouriers(invocation, client, chosen))];
   return {
     tree: name,
     created: count('created'),
     configured: count('configured'),
     unchanged: count('unchanged'),
     removed: stale.removed.map(describeRef),
-    left: (await findLeftovers(cleanUp)).map(describeRef),
+    left: left.map(describeRef),
   };
-}
-
-/** The cluster refused something: not an error of the input, so the exit status is 1. */
-class DeliveryError extends Error {
-  override readonly name = 'DeliveryError';
-  constructor(problems: readonly Problem[]) {
-    super(new ProblemError(problems).message);
-  }
 }
 
 function describe(result: Result): string {

@@ -76,7 +76,8 @@ async function applyOne(deps: CourierDeps, object: KubeObject): Promise<Applied 
   return refusal(ref, outcome);
 }
 
-function refusal(
+/** What a person is told about an object that was not taken. */
+export function refusal(
   ref: ObjectRef,
   outcome: Exclude<ApplyOutcome, { type: 'created' | 'configured' | 'unchanged' }>,
 ): Problem {
@@ -88,7 +89,7 @@ function refusal(
         message: outcome.managers.map((m) => `${m.manager} holds ${m.fields.join(', ')}`).join('; '),
         object,
         remedy:
-          'let the other manager give the fields up, or set spec.delivery.courier to the courier that applies this tree',
+          'let the other manager give the fields up, or set spec.delivery.courier to the courier that applies this tree; after a change of courier, use keelson bootstrap --take-over',
       };
     case 'invalid':
       return {

@@ -83,6 +83,28 @@ export async function findLeftovers(input: CleanUp): Promise<ObjectRef[]> {
   return found;
 }
 
+/** Objects by which couriers carry a tree. */
+const courierKinds: readonly { readonly apiVersion: string; readonly kind: string }[] = [
+  { apiVersion: 'source.toolkit.fluxcd.io/v1', kind: 'GitRepository' },
+  { apiVersion: 'kustomize.toolkit.fluxcd.io/v1', kind: 'Kustomization' },
+  { apiVersion: 'argoproj.io/v1alpha1', kind: 'Application' },
+];
+
+/** Courier objects of a cluster, in any namespace, that its tree does not name: a courier that was left still works. */
+export async function findLeftCouriers(
+  input: Omit<CleanUp, 'namespace'> & { readonly cluster: string },
+): Promise<ObjectRef[]> {
+  const labelSelector = `${labels.managedBy}=${managedByValue},${labels.cluster}=${input.cluster}`;
+  const found: ObjectRef[] = [];
+  for (const kind of courierKinds) {
+    const listed = await input.client.list({ ...kind, labelSelector }, { signal: input.signal, metadataOnly: true });
+    const items: readonly KubeObject[] = listed.type === 'listed' ? listed.items : [];
+    const refs = items.map((item): ObjectRef => ({ ...refOf(item), ...kind }));
+    found.push(...refs.filter((ref) => !input.named.has(objectId(ref))));
+  }
+  return found;
+}
+
 /** Kinds that people create with their own credentials never come from a tree. */
 const isPersonal = (ref: ObjectRef): boolean =>
   ['KubeOVNMemberRemovalApproval', 'KubeOVNRecoveryRequest'].includes(ref.kind);

@@ -2,7 +2,9 @@
 import { labels, managedByValue, managers, trustSecret } from '../../constructs/api/constants.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
 import type { KubeClient } from '../kube/client.ts';
+import { refOf } from '../kube/types.ts';
 import { readTrustSecret } from '../source/trust.ts';
+import { refusal } from './apply.ts';
 
 export interface TrustInput {
   readonly client: KubeClient;
@@ -14,8 +16,10 @@ export interface TrustInput {
   readonly replace: boolean;
 }
 
+/** `differs`: not what was asked for, and said so; `refused`: the API server did not let it be read or written. */
 export type TrustOutcome =
   | { readonly kind: 'written' | 'unchanged'; readonly keyIds: readonly string[] }
+  | { readonly kind: 'differs'; readonly problem: Problem }
   | { readonly kind: 'refused'; readonly problem: Problem };
 
 /** Writes Secret `keelson-trust`. Keys that are trusted already do not vanish unless that was said. */
@@ -27,7 +31,7 @@ export async function writeTrust(input: TrustInput): Promise<TrustOutcome> {
   const lost = [...read.trust.keys()].filter((id) => !keys.has(id)).sort();
   if (lost.length > 0 && !input.replace)
     return {
-      kind: 'refused',
+      kind: 'differs',
       problem: {
         reason: 'TrustKeysDiffer',
         message: `the cluster trusts keys that were not given: ${lost.join(', ')}`,
@@ -40,25 +44,15 @@ export async function writeTrust(input: TrustInput): Promise<TrustOutcome> {
   const data = Object.fromEntries(
     keyIds.map((id) => [`${id}.pub`, Buffer.from(keys.get(id) ?? '').toString('base64')]),
   );
-  const outcome = await client.apply(
-    {
-      apiVersion: 'v1',
-      kind: 'Secret',
-      metadata: { name: trustSecret, namespace, labels: { [labels.managedBy]: managedByValue } },
-      type: 'Opaque',
-      data,
-    },
-    { fieldManager: managers.none, signal },
-  );
+  const secret = {
+    apiVersion: 'v1',
+    kind: 'Secret',
+    metadata: { name: trustSecret, namespace, labels: { [labels.managedBy]: managedByValue } },
+    type: 'Opaque',
+    data,
+  };
+  const outcome = await client.apply(secret, { fieldManager: managers.none, signal });
   if (outcome.type === 'created' || outcome.type === 'configured' || outcome.type === 'unchanged')
     return { kind: 'written', keyIds };
-  return {
-    kind: 'refused',
-    problem: {
-      reason: 'AccessDenied',
-      message: outcome.message,
-      object,
-      remedy: 'use a kubeconfig of an administrator',
-    },
-  };
+  return { kind: 'refused', problem: refusal(refOf(secret), outcome) };
 }
