@@ -139,6 +139,18 @@ function clusterCommands({ program, action }: Root): void {
     .option('-w, --watch', 'stay and tell every change')
     .action(action(() => import('./commands/status.ts')));
   program
+    .command('uninstall <release>')
+    .description('show what taking a release out would do; with --approve, do it')
+    .option('-n, --namespace <name>', 'namespace of the executor', 'keelson-system')
+    .option('--approve <digest>', 'digest of the plan that was shown: carry it out')
+    .option('--delete', 'delete what can be made again; everything stays in the cluster otherwise')
+    .option('--delete-definitions', 'with --delete: delete its CustomResourceDefinitions that have no object left')
+    .option('--from <folder>', 'folder of a rendered tree in place of what is published')
+    .option('--revision <commit>', 'commit of the rendered repository in place of the newest')
+    .option('--no-git-check', 'do not look whether what is published still names the release')
+    .option('--timeout <duration>', 'how long to wait for the executor', '30m')
+    .action(action(() => import('./commands/uninstall.ts')));
+  program
     .command('diff')
     .description('how the cluster differs from what is published; exit 3 when it does')
     .option('--from <folder>', 'folder of a rendered tree in place of what is published')

@@ -9,6 +9,7 @@ import { table } from './output.ts';
 /** A Release as the command line reads it. */
 export interface ReleaseView {
   readonly name: string;
+  readonly uid: string;
   readonly generation: number;
   readonly annotations: Readonly<Record<string, string>>;
   readonly spec: ReleaseSpec;
@@ -22,6 +23,7 @@ export async function readReleases(client: KubeClient, namespace: string, signal
   return listed.items
     .map((item) => ({
       name: item.metadata.name ?? '',
+      uid: item.metadata.uid ?? '',
       generation: item.metadata.generation ?? 0,
       annotations: item.metadata.annotations ?? {},
       spec: item.spec as unknown as ReleaseSpec,

@@ -18,7 +18,7 @@ export interface ReleaseConfigMap {
  * @param holds what is in it: the inbox, the executor's own copy, the ledger, or what people read.
  */
 export const releaseMetadata = (
-  holds: 'payload' | 'retained' | 'ledger' | 'plan' | 'report',
+  holds: 'payload' | 'retained' | 'ledger' | 'plan' | 'report' | 'uninstall',
   target: { readonly release: string; readonly namespace: string },
   name: string,
 ): ReleaseMetadata => ({

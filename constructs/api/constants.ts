@@ -67,6 +67,8 @@ export const annotations = {
   quiesce: 'keelson.dev/quiesce',
   /** Break-glass on a Release: enforce this retained payload. */
   pin: 'keelson.dev/pin',
+  /** On a Release: `<mode> <digest of a plan>`, the uninstall that a person approved. */
+  uninstall: 'keelson.dev/uninstall',
   /** UID of the object: its deletion is meant. */
   confirmDelete: 'keelson.dev/confirm-delete',
   /** `<n>/<count>` on a chunk of a payload. */
@@ -112,6 +114,7 @@ export const configMapNames = {
     `keelson-retained-${release}-${shortDigest(digest)}-${n}`,
   ledger: (release: string, n: number): string => `keelson-ledger-${release}-${n}`,
   plan: (release: string): string => `keelson-plan-${release}`,
+  uninstall: (release: string): string => `keelson-uninstall-${release}`,
   report: (digest: string): string => `keelson-report-${shortDigest(digest)}`,
 } as const;
 

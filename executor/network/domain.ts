@@ -1,5 +1,6 @@
 /** The network domain, as the Release worker sees it. */
 import { randomUUID } from 'node:crypto';
+import { networkNamespace } from '../../constructs/api/constants.ts';
 import type { Gate, PayloadContent } from '../../constructs/api/payload.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
 import type { KubeClient } from '../kube/client.ts';
@@ -14,6 +15,7 @@ import { classifyNetwork } from './classify.ts';
 import { guardPhase } from './guard.ts';
 import {
   installationEntryOf,
+  installationRef,
   type LiveInstallation,
   type NetworkSnapshot,
   readCheckpoint,
@@ -89,6 +91,29 @@ export function networkDomain(options: NetworkDomainOptions): Domain<NetworkSnap
     adoption: (target, snapshot) => adoptionRules(target, snapshot),
     bind: (_target, snapshot) => bindNetwork(snapshot.installation),
     gate: (gate) => evidenceGate(gate),
+    async guardRemoval({ release, namespace }, { client, clock, signal }) {
+      const ref = installationRef({ namespace: networkNamespace, name: release.replace(/^network-/, '') });
+      const found = await client.get(ref, { signal });
+      // Without an installation there is nobody who could hold its Leases.
+      if (found.type === 'absent' || found.type === 'kindAbsent')
+        return { granted: true, guard: { check: () => undefined, release: () => Promise.resolve() } };
+      if (found.type !== 'found')
+        return {
+          granted: false,
+          problem: { reason: 'ApiUnavailable', message: found.message, object: describeRef(ref) },
+        };
+      return guardPhase({
+        client,
+        clock,
+        signal,
+        namespace,
+        installationUID: uidOf(found.object),
+        phase: 'central',
+        holder: `${options.identity}_${operationId()}`,
+        timings: options.leases,
+        limitMs: options.leaseLimitMs ?? 60_000,
+      });
+    },
     async beforeFirstWrite(target, snapshot, { client, clock, signal }) {
       const entry = installationEntryOf(target.content);
       const { installation } = snapshot;

@@ -111,6 +111,8 @@ export interface Domain<S, O = undefined> {
   beforeFirstWrite(target: DomainTarget, snapshot: S, deps: DomainDeps): Promise<Problem[]>;
   /** Asks for the right to write the objects of a phase (Leases). */
   guard(target: DomainTarget, phase: string, snapshot: S, deps: DomainDeps): Promise<GuardOutcome>;
+  /** Asks for the right to take objects of a release away; nobody else has one when it is absent. */
+  guardRemoval?(target: Pick<DomainTarget, 'release' | 'namespace'>, deps: DomainDeps): Promise<GuardOutcome>;
   /** Told after a pass that completed, with the verdicts of all gates. Problems are reported, and do not undo the pass. */
   settled?(target: DomainTarget, snapshot: S, deps: DomainDeps): Promise<Problem[]>;
 }
@@ -138,12 +140,19 @@ export interface DomainSession {
 export interface SealedDomain {
   readonly name: PayloadContent['release']['domain'];
   prepare(target: DomainTarget, deps: DomainDeps): Promise<{ session: DomainSession; problems: readonly Problem[] }>;
+  guardRemoval(target: Pick<DomainTarget, 'release' | 'namespace'>, deps: DomainDeps): Promise<GuardOutcome>;
 }
+
+const unguarded: GuardOutcome = {
+  granted: true,
+  guard: { check: () => undefined, release: () => Promise.resolve() },
+};
 
 /** Seals a domain. */
 export function sealDomain<S, O>(domain: Domain<S, O>): SealedDomain {
   return {
     name: domain.name,
+    guardRemoval: async (target, deps) => (await domain.guardRemoval?.(target, deps)) ?? unguarded,
     async prepare(target, deps) {
       const { snapshot, problems } = await domain.prepare(target, deps);
       const session: DomainSession = {

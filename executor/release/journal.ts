@@ -224,6 +224,24 @@ export class Journal {
     this.outcome({ kind: 'paused', ...said });
   }
 
+  /** A person has approved that the release goes: `done` of its objects are gone or no longer ours. */
+  uninstalling(step: string, done: number, total: number): void {
+    const { record } = this;
+    record.progress = undefined;
+    record.step = 'Uninstalling';
+    const message = `uninstalling: ${done} of ${total} objects are done; now: ${step}`;
+    this.outcome({ kind: 'applying', reason: 'Uninstalling', message });
+  }
+
+  uninstalled(total: number): void {
+    const { record } = this;
+    record.problems = [];
+    record.attempt = 0;
+    record.step = 'Uninstalled';
+    const message = `none of ${total} objects is ours any more; \`keelson uninstall\` removes the Release itself`;
+    this.outcome({ kind: 'waiting', reason: 'Uninstalled', message });
+  }
+
   planOnly(): void {
     this.outcome({ kind: 'planOnly', reason: 'PlanOnly', message: 'this executor plans and does not write' });
   }

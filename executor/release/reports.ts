@@ -4,12 +4,14 @@ import { releaseMetadata } from '../../constructs/api/configmap.ts';
 import { configMapNames, labels, managers } from '../../constructs/api/constants.ts';
 import type { PayloadContent } from '../../constructs/api/payload.ts';
 import { type Plan, plannedPhases } from '../../constructs/api/plan.ts';
+import type { ReleaseSpec } from '../../constructs/api/release.ts';
 import { isObject, type JsonObject, type JsonValue } from '../../constructs/lib/json.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
 import { formatProblem, sortProblems } from '../../constructs/lib/problems.ts';
 import type { Adoption } from '../apply/adopt-judge.ts';
 import type { KubeClient } from '../kube/client.ts';
 import type { KubeObject } from '../kube/types.ts';
+import { nothingPlanned, type PrunedPlan } from './enforce.ts';
 
 export interface ReportTarget {
   readonly release: string;
@@ -102,7 +104,7 @@ function adoptionPart({ adoptions = [], plan }: PlanReport): JsonObject {
 export const prunedOf = ({ actions }: Plan): string[] => [...actions.pruned, ...actions.absent];
 
 /** What a stored plan says to a process that did not make it; undefined when there is none that can be read. */
-export async function readPlanReport(
+async function readPlanReport(
   client: KubeClient,
   target: ReportTarget,
   signal: AbortSignal,
@@ -113,6 +115,18 @@ export async function readPlanReport(
   const value = parsePlan(got.object.data['plan.json']);
   if (value === undefined || typeof value.payload !== 'string' || !Array.isArray(value.pruned)) return undefined;
   return { payload: value.payload, pruned: value.pruned.map(String), approved: value.approval === 'approved' };
+}
+
+/** What the accepted plan said of removals, for a process that did not make the plan itself. */
+export async function acceptedRemovals(
+  { client, namespace }: { readonly client: KubeClient; readonly namespace: string },
+  release: string,
+  { payload, mode }: { readonly payload: string; readonly mode: ReleaseSpec['approval']['mode'] },
+  signal: AbortSignal,
+): Promise<PrunedPlan> {
+  const stored = await readPlanReport(client, { release, namespace }, signal);
+  if (stored === undefined || stored.payload !== payload) return nothingPlanned;
+  return { planned: new Set(stored.pruned), approved: stored.approved || mode === 'never', formerPhases: [] };
 }
 
 function parsePlan(text: JsonValue | undefined): JsonObject | undefined {

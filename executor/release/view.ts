@@ -17,6 +17,8 @@ export interface ReleaseView {
   readonly pin?: string;
   /** What the hold annotation says. */
   readonly hold?: string;
+  /** What the uninstall annotation says. */
+  readonly uninstall?: string;
   /** What the annotation of a lifecycle says that has the release in hand. */
   readonly quiesce?: string;
   /** Echoed in status when a pass has ended. */
@@ -47,6 +49,7 @@ export function readRelease(object: KubeObject): ViewRead {
   const status = readShape(releaseStatus, object.status ?? {}, where);
   const hold = notes[annotations.hold];
   const quiesce = notes[annotations.quiesce];
+  const uninstall = notes[annotations.uninstall];
   const requestedAt = notes[requestedAnnotation];
   return {
     ok: true,
@@ -60,6 +63,7 @@ export function readRelease(object: KubeObject): ViewRead {
       ...(pin === undefined ? {} : { pin }),
       ...(hold === undefined ? {} : { hold }),
       ...(quiesce === undefined ? {} : { quiesce }),
+      ...(uninstall === undefined ? {} : { uninstall }),
       ...(requestedAt === undefined ? {} : { requestedAt: requestedAt.slice(0, 64) }),
     },
   };
@@ -68,10 +72,14 @@ export function readRelease(object: KubeObject): ViewRead {
 /** Digest of the payload that is wanted: the pin, or what the spec names. */
 export const desiredDigest = (view: ReleaseView): string => view.pin ?? view.spec.payload.digest;
 
+/** Whether a person has approved that the release goes, and nothing stops it: what is held or paused is not written. */
+export const leaves = (view: ReleaseView): boolean =>
+  view.uninstall !== undefined && view.hold === undefined && !view.spec.paused;
+
 /** What makes two views the same work: a pass goes on only as long as this stays. */
 export function workIdentity(view: ReleaseView): string {
-  const { spec, uid, pin, hold, quiesce, deleting } = view;
-  return JSON.stringify([uid, spec, pin ?? '', hold ?? '', quiesce ?? '', deleting]);
+  const { spec, uid, pin, hold, quiesce, uninstall, deleting } = view;
+  return JSON.stringify([uid, spec, pin ?? '', hold ?? '', quiesce ?? '', uninstall ?? '', deleting]);
 }
 
 /** Ids that the overrides take out of management. */

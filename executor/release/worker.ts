@@ -9,17 +9,18 @@ import type { GateMode } from '../apply/gate-wait.ts';
 import type { LedgerStore } from '../apply/ledger-store.ts';
 import { LeaseLost } from '../lease/held.ts';
 import { type Acceptance, type AcceptDeps, type Accepted, accept } from './acceptance.ts';
-import { type Loaded, loadPayload } from './load.ts';
 import { ReleaseClaims } from './claims.ts';
 import { Doubts } from './doubts.ts';
 import { type EnforceInput, enforce, nothingPlanned, observe, type PrunedPlan } from './enforce.ts';
 import { Journal } from './journal.ts';
 import { isAtRest, Keeping, specFor } from './keeping.ts';
+import { type Loaded, loadPayload } from './load.ts';
 import type { WorkerRecord } from './record.ts';
-import { prunedOf, readPlanReport } from './reports.ts';
+import { acceptedRemovals, prunedOf } from './reports.ts';
 import { type Retry, retryOfAll } from './retry.ts';
 import { transitionOf } from './spans.ts';
-import { type ReleaseView, workIdentity } from './view.ts';
+import { uninstallTurn } from './uninstall-turn.ts';
+import { leaves, type ReleaseView, workIdentity } from './view.ts';
 import { Wake } from './wake.ts';
 import type { WorkerDeps } from './worker-options.ts';
 import { acceptInput, dropOld, keepPayload, openReleaseLedger, ProblemReports } from './worker-steps.ts';
@@ -172,6 +173,7 @@ export class ReleaseWorker {
     const { record } = this;
     this.#journal.adopt(view);
     if (view.deleting) return never;
+    if (leaves(view)) return this.#uninstall(view, signal);
     const opened = await this.#openLedger(signal);
     if (!('ledger' in opened)) return this.#failed(opened);
     const turn: Turn = { view, signal, ...opened };
@@ -183,6 +185,13 @@ export class ReleaseWorker {
     if (way === 'queued') return this.#queue(turn, unloaded);
     if (record.desired !== record.actual || this.#current === undefined) return this.#advance(turn, unloaded);
     return this.#carryOut(turn);
+  }
+
+  /** A person has approved that the release goes; nothing else is done for it from then on. */
+  async #uninstall(view: ReleaseView, signal: AbortSignal): Promise<number> {
+    this.#ledger = undefined;
+    const problems = await uninstallTurn(this.#deps, this.#journal, view, signal);
+    return problems.length > 0 ? this.#failed(problems) : this.#deps.options.reconcileMs;
   }
 
   async #openLedger(signal: AbortSignal): Promise<{ ledger: LedgerStore } | readonly Problem[]> {
@@ -208,17 +217,9 @@ export class ReleaseWorker {
     if (!got.ok) return got.refused.type === 'refused' ? got.refused.problems : [];
     this.#current = got.loaded;
     this.#journal.loaded(got.loaded);
-    if (!this.#journal.completed) this.#prune = await this.#storedPlan(view, signal);
+    const stored = { payload: actual, mode: view.spec.approval.mode };
+    if (!this.#journal.completed) this.#prune = await acceptedRemovals(this.#deps, view.name, stored, signal);
     return [];
-  }
-
-  /** What the accepted plan said of removals, for a process that did not make the plan itself. */
-  async #storedPlan(view: ReleaseView, signal: AbortSignal): Promise<PrunedPlan> {
-    const { client, namespace } = this.#deps;
-    const stored = await readPlanReport(client, { release: view.name, namespace }, signal);
-    if (stored === undefined || stored.payload !== this.record.actual) return nothingPlanned;
-    const approved = stored.approved || view.spec.approval.mode === 'never';
-    return { planned: new Set(stored.pruned), approved, formerPhases: [] };
   }
 
   #acceptDeps(tellSteps: boolean): AcceptDeps {

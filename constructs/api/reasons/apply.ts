@@ -38,6 +38,16 @@ export const applyReasons: readonly Reason[] = [
       'Look at what its finalizers wait for. Keelson never strips them.',
     ],
     ['Idle', 'no work is outstanding', 'Nothing.'],
+    [
+      'Uninstalling',
+      '{done} of {total} objects are gone or no longer ours; now: {step}',
+      'Nothing; what can not go is named, with its finalizers.',
+    ],
+    [
+      'Uninstalled',
+      'no object of the release is ours any more',
+      'Run `keelson uninstall` again: it removes the Release.',
+    ],
   ]),
   ...reasonsOf('Failing', 'warning', 'wait', [
     ['GateSlow', '{gate} is not True after {elapsed}; usual are {limit}', 'Look at the object that the message names.'],
@@ -58,7 +68,19 @@ export const applyReasons: readonly Reason[] = [
       'Stop the other manager, or give the field up with conflict policy yield.',
     ],
   ]),
+  ...reasonsOf('Failing', 'warning', 'wait', [
+    [
+      'UninstallNotApproved',
+      'the uninstall that was approved is not the one that would be done: {message}',
+      'Look at `keelson uninstall RELEASE` and approve the digest that it shows, or remove the annotation.',
+    ],
+  ]),
   ...reasonsOf('Failing', 'error', 'retry', [
+    [
+      'MarksNotRemoved',
+      'the marks on {object} could not be taken off: {message}',
+      'Remove by hand what the message names; nothing was deleted.',
+    ],
     ['KindAbsent', 'the cluster does not know {kind}', 'Deliver the CRD first, or in an earlier phase.'],
     [
       'NamespaceAbsent',

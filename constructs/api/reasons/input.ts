@@ -57,6 +57,18 @@ export const inputReasons: readonly Reason[] = [
     ['PayloadTooLarge', 'the payload of {release} is over {limit} bytes', 'Divide it into several releases.'],
     ['PayloadInvalid', '{message}', 'Report it: the renderer made a payload that its own reader refuses.'],
     ['UnknownPhase', 'release {release} has no phase {phase}', 'Correct the name in cluster.yaml.'],
+    [
+      'StillInGit',
+      '{object} is still in what is published: the courier would bring it back',
+      'Remove it from the folder of the cluster, publish, and let that commit be delivered first.',
+    ],
+    [
+      'GitNotChecked',
+      'whether what is published still names the release could not be looked at',
+      'Run the command in the repository of the specs, or with --no-git-check.',
+    ],
+    ['ReleaseStopped', '{release} is stopped by {what}', 'Remove the hold, or the pause.'],
+    ['ReleaseNeeded', '{release} is in dependsOn of others', 'Uninstall these first, or take dependsOn back.'],
     ['UnknownRelease', 'there is no release {release}', 'Correct the name in cluster.yaml.'],
     ['DependencyCycle', 'releases depend on one another in a circle: {cycle}', 'Remove one of the dependencies.'],
     [
