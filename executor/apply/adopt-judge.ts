@@ -1,12 +1,12 @@
 /** Whether one object can be adopted as it is: asks the server, and lists all that differs. Nothing is stored. */
 import { annotations, labels, managers } from '../../constructs/api/constants.ts';
-import { getAt, isObject, type JsonValue, pointerTokens, setAt } from '../../constructs/lib/json.ts';
+import { deepEqual, getAt, isObject, type JsonValue, pointerTokens, setAt } from '../../constructs/lib/json.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
 import type { KubeClient } from '../kube/client.ts';
 import type { ApplyConflict } from '../kube/outcome.ts';
-import { describeRef, type KubeObject, uidOf } from '../kube/types.ts';
+import { describeRef, type KubeObject, resourceVersionOf, uidOf } from '../kube/types.ts';
 import { foldManagers } from './adopt-fields.ts';
-import { type AdoptionRules, adoptionProblems, isSameImage } from './adopt-rules.ts';
+import { type AdoptionRules, adoptionProblems, isSameButImages } from './adopt-rules.ts';
 import { compare, fieldText } from './drift/compare.ts';
 import { pointerOf, without } from './fieldpath.ts';
 import { type Item, itemRef } from './items.ts';
@@ -85,7 +85,7 @@ export async function judgeAdoption(
   if ('problems' in asked) return asked;
   const real = asked.differences.filter(({ pointer }) => !isMark(pointer));
   const image = ({ pointer, field }: Difference): boolean =>
-    isSameImage(valueAt(live, field), getAt(intent, pointer), rules.version);
+    isSameButImages(valueAt(live, field), getAt(intent, pointer), rules.version);
   const differs = real.filter((difference) => !image(difference));
   if (differs.length > 0) return { problems: [differing(item, intent, live, differs)] };
   const fold = foldManagers(live.metadata.managedFields ?? [], intent, rules.takeManagers);
@@ -122,8 +122,12 @@ async function ask(
   let sent = intent;
   for (let round = 0; round < mostRounds; round += 1) {
     const answer = await client.apply(sent, { fieldManager: managers.objects, dryRun: true, uid: uidOf(live), signal });
-    if (answer.type === 'configured' || answer.type === 'unchanged')
-      return { differences: [...held, ...changed(answer.object, live)] };
+    if (answer.type === 'configured' || answer.type === 'unchanged') {
+      const settled = await settle({ client, rules, signal }, item, intent, live, held);
+      return 'problems' in settled
+        ? settled
+        : { differences: [...settled.differences, ...changed(answer.object, live)] };
+    }
     if (answer.type !== 'conflict') {
       const verdict = verdictOf(item, intent, { need: 'write', why: 'new' }, answer);
       if ('problem' in verdict) return { problems: [verdict.problem], unavailable: verdict.verdict === 'unavailable' };
@@ -153,6 +157,32 @@ async function ask(
     ],
   };
 }
+
+/**
+ * Fields that conflict only until the server has filled in what the intent leaves to it: values are compared in its own
+ * words.
+ */
+async function settle(
+  { client, signal }: AdoptInput,
+  item: Item,
+  intent: KubeObject,
+  live: KubeObject,
+  held: readonly Difference[],
+): Promise<{ readonly differences: readonly Difference[] } | Refusal> {
+  // Labels and annotations are no other in the server's words.
+  const open = held.filter(({ pointer }) => pointerTokens(pointer)[0] !== 'metadata');
+  if (open.length === 0) return { differences: held };
+  const answer = await client.preview(
+    itemRef(item),
+    { resourceVersion: resourceVersionOf(live), values: intent, fieldManager: managers.objects },
+    { signal },
+  );
+  if (answer.type !== 'updated') return unavailable(item, textOf(answer));
+  const real = open.filter(({ field }) => !deepEqual(valueAt(answer.object, field), valueAt(live, field)));
+  return { differences: [...held.filter((difference) => !open.includes(difference)), ...real] };
+}
+
+const textOf = (answer: { readonly type: string; readonly message?: string }): string => answer.message ?? answer.type;
 
 /** Managers that hold differing fields and are not listed: nothing is ever taken from them. */
 function unlisted(item: Item, { managers: holders }: ApplyConflict, rules: AdoptionRules): Problem | undefined {
@@ -186,22 +216,25 @@ function changed(answer: KubeObject, live: KubeObject): Difference[] {
 
 const most = 5;
 
+/** Of two lists, what only one of them has; anything else as it is. */
+function unlike(value: JsonValue | undefined, other: JsonValue | undefined): JsonValue | undefined {
+  if (!Array.isArray(value) || !Array.isArray(other)) return value;
+  return value.filter((element) => !other.some((one) => deepEqual(element, one)));
+}
+
 function differing(item: Item, intent: KubeObject, live: KubeObject, differs: readonly Difference[]): Problem {
   const secret = item.entry.kind === 'Secret';
   const text = (value: JsonValue | undefined): string =>
     value === undefined ? 'nothing' : secret ? '(withheld)' : JSON.stringify(value).slice(0, 120);
-  const words = differs
-    .slice(0, most)
-    .map(
-      ({ pointer, field }) =>
-        `${field} is ${text(valueAt(live, field))}, the payload has ${text(getAt(intent, pointer))}`,
-    );
+  const words = differs.slice(0, most).map(({ pointer, field }) => {
+    const [there, wanted] = [valueAt(live, field), getAt(intent, pointer)];
+    return `${field} is ${text(unlike(there, wanted))}, the payload has ${text(unlike(wanted, there))}`;
+  });
   const more = differs.length > most ? `; and ${differs.length - most} more` : '';
   return {
     reason: 'AdoptionDiffers',
     message: `${words.join('; ')}${more}`,
     object: describeRef(itemRef(item)),
-    ...(differs[0] === undefined ? {} : { path: differs[0].field }),
     remedy:
       'an adoption changes no value: correct the spec so that it renders what is there, or change the object first',
   };

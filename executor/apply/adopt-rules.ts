@@ -2,7 +2,7 @@
 import { labels } from '../../constructs/api/constants.ts';
 import type { InstallationSpec } from '../../constructs/api/kinds/kubeovn-installation-spec.ts';
 import { parseImageRef } from '../../constructs/lib/imageref.ts';
-import type { JsonValue } from '../../constructs/lib/json.ts';
+import { deepEqual, type JsonValue } from '../../constructs/lib/json.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
 import { describeRef, type KubeObject, uidOf } from '../kube/types.ts';
 import { type Item, itemRef } from './items.ts';
@@ -128,20 +128,26 @@ function referenceIn(value: string): { readonly before: string; readonly text: s
   return { before, text };
 }
 
-/**
- * Whether two values name the same image: by the same digest, or by an image of the same name whose tag is the version that
- * the payload renders by digest. This is the one difference that an adoption may find.
- */
-export function isSameImage(
-  live: JsonValue | undefined,
-  wanted: JsonValue | undefined,
-  version: string | undefined,
-): boolean {
-  if (typeof live !== 'string' || typeof wanted !== 'string') return false;
+function isSameReference(live: string, wanted: string, version: string | undefined): boolean {
   const [a, b] = [referenceIn(live), referenceIn(wanted)];
   const [there, ours] = [parseImageRef(a.text), parseImageRef(b.text)];
   if (there === undefined || ours?.digest === undefined || a.before !== b.before) return false;
   if (lastOf(there.repository) !== lastOf(ours.repository)) return false;
   if (there.digest !== undefined) return there.digest === ours.digest;
   return there.tag !== undefined && version !== undefined && bare(there.tag) === bare(version);
+}
+
+/**
+ * Whether two values differ in nothing but how they name images: by the same digest, or an image of the same name whose tag is
+ * the version that the payload renders by digest. This is the one difference that an adoption may find.
+ */
+export function isSameButImages(
+  live: JsonValue | undefined,
+  wanted: JsonValue | undefined,
+  version: string | undefined,
+): boolean {
+  if (typeof live === 'string' && typeof wanted === 'string')
+    return live === wanted || isSameReference(live, wanted, version);
+  if (!Array.isArray(live) || !Array.isArray(wanted)) return deepEqual(live, wanted);
+  return live.length === wanted.length && wanted.every((value, n) => isSameButImages(live[n], value, version));
 }

@@ -20,6 +20,7 @@ import { type Creatable, create } from './verbs/create.ts';
 import { type DeleteOptions, remove } from './verbs/delete.ts';
 import { get, getPath } from './verbs/get.ts';
 import { type ListOptions, list, type Selection } from './verbs/list.ts';
+import { type Preview, preview } from './verbs/preview.ts';
 import { type LeaseObject, mergeStatus, putLease, replaceManagedFields, type StatusPatch } from './verbs/update.ts';
 import { type WatchOptions, type WatchStart, watch } from './verbs/watch.ts';
 
@@ -48,6 +49,8 @@ export interface KubeClient {
     patch: { readonly uid: string; readonly resourceVersion: string; readonly entries: readonly ManagedFieldsEntry[] },
     options?: CallOptions,
   ): Promise<UpdateOutcome>;
+  /** Never stores anything. */
+  preview(ref: ObjectRef, preview: Preview, options?: CallOptions): Promise<UpdateOutcome>;
   delete(ref: ObjectRef, options: DeleteOptions): Promise<DeleteOutcome>;
   /** How many requests may be, are, and wait to be under way. */
   load(): { readonly limit: number; readonly active: number; readonly waiting: number };
@@ -90,6 +93,7 @@ export function createClient(options: ClientOptions): KubeClient {
     create: (object, call) => create(context, object, call),
     putLease: (lease, call) => putLease(context, lease, call),
     replaceManagedFields: (ref, patch, call) => replaceManagedFields(context, ref, patch, call),
+    preview: (ref, what, call) => preview(context, ref, what, call),
     delete: (ref, call) => remove(context, ref, call),
     load: () => ({ limit: limiter.limit, active: limiter.active, waiting: limiter.waiting }),
   };
