@@ -35,6 +35,8 @@ export interface EngineOptions {
   readonly handOverMs: number;
   /** Writes after which the UIDs seen so far are stored. */
   readonly ledgerBatch: number;
+  /** How long at least between two such stores: each is a large write, and what it saves is writes that change nothing. */
+  readonly ledgerQuietMs: number;
   /** Gate types that a test executor treats as open. */
   readonly bypassGates: ReadonlySet<string>;
 }
@@ -46,6 +48,7 @@ export const defaultEngineOptions: EngineOptions = {
   kindMs: 30_000,
   handOverMs: 3_000,
   ledgerBatch: 100,
+  ledgerQuietMs: 1_000,
   bypassGates: new Set(),
 };
 

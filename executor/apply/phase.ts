@@ -206,7 +206,7 @@ async function writeBatch(
     if (outcome.result !== 'left') input.ledger.put(applied(item, input.digest, outcome.uid));
     counter.applied += 1;
     input.progress.applied(phase.name, counter.applied);
-    if (counter.applied % options.ledgerBatch === 0) await input.ledger.flush(guard.signal);
+    if (counter.applied % options.ledgerBatch === 0) input.ledger.flushBeside(clock, options.ledgerQuietMs, guard.signal);
   });
   return { problems, retry };
 }

@@ -234,6 +234,15 @@ test('a kind is usable as soon as its definition is established, and absent afte
     outcome = outcome.type === 'created' ? outcome : await client.apply(widget, { fieldManager });
     return outcome.type === 'created' || outcome.type === 'configured';
   });
+  for (const object of [
+    { ...widget, spec: { n: 1, m: 2 } },
+    { ...widget, colour: 'red' },
+  ])
+    assert.is(
+      (await client.apply(object, { fieldManager })).type,
+      'invalid',
+      'fields that its schema does not declare',
+    );
   console.log(`kind usable ${Math.round(performance.now() - began)} ms after its definition was stored`);
   const live = stored(outcome);
   const written = await writeStatus(client, live, () => ({ phase: 'On', list: [1, 2] }), {

