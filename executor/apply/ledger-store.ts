@@ -2,6 +2,7 @@
 import { annotations, configMapNames, labels, managers } from '../../constructs/api/constants.ts';
 import { decodeLedger, encodeLedger, type Ledger, type LedgerEntry, ledgerKey } from '../../constructs/api/ledger.ts';
 import { readSpan, type SpanPosition, spanText } from '../../constructs/api/span.ts';
+import type { Clock } from '../../constructs/lib/clock.ts';
 import { isObject } from '../../constructs/lib/json.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
 import type { KubeClient } from '../kube/client.ts';
@@ -91,6 +92,8 @@ export class LedgerStore {
   span: SpanPosition | undefined;
   #tail: Promise<unknown> = Promise.resolve();
   #broken: Problem | undefined;
+  #beside = false;
+  #besideAt = Number.NEGATIVE_INFINITY;
 
   constructor(
     client: KubeClient,
@@ -131,6 +134,21 @@ export class LedgerStore {
     const run = this.#tail.then(() => this.#write(signal));
     this.#tail = run.catch(() => undefined);
     return run;
+  }
+
+  /**
+   * Stores what changed beside other work: at most one such write at a time, and none within `quietMs` of the one before. What
+   * goes wrong is told by the next {@link flush}.
+   */
+  flushBeside(clock: Clock, quietMs: number, signal: AbortSignal): void {
+    if (this.#beside || clock.monotonic() - this.#besideAt < quietMs) return;
+    this.#beside = true;
+    const settle = (): void => {
+      this.#beside = false;
+      this.#besideAt = clock.monotonic();
+    };
+    // An abort is met by whoever writes objects, too.
+    this.flush(signal).then(settle, settle);
   }
 
   async #write(signal: AbortSignal): Promise<Problem | undefined> {
