@@ -1,7 +1,7 @@
 /** One call: a slot, an attempt, and again while that can help. The only place that retries. */
 import { type BackoffPolicy, backoff } from '../../constructs/lib/backoff.ts';
 import type { Clock, Random } from '../../constructs/lib/clock.ts';
-import type { Limiter } from './limiter.ts';
+import type { Limiter, Slot } from './limiter.ts';
 import { readText, type Transport, TransportError, type TransportRequest } from './transport.ts';
 
 /** What every verb accepts. */
@@ -122,8 +122,8 @@ async function attemptOnce(
 ): Promise<Omit<Answer, 'retried'> | TransportError> {
   const slot = limited ? await caller.limiter.acquire(options.signal) : undefined;
   const started = caller.clock.monotonic();
+  let learnt: Parameters<Slot['release']> = ['failed'];
   let status: number | undefined;
-  let pauseMs = 0;
   try {
     const response = await caller.transport({
       ...request,
@@ -131,14 +131,14 @@ async function attemptOnce(
       ...(options.signal === undefined ? {} : { signal: options.signal }),
     });
     status = response.status;
-    if (status === 429) pauseMs = pauseOf(response.headers, caller);
     const text = await readText(response);
+    learnt = isOverload(status, text) ? ['throttled', pauseOf(response.headers, caller)] : ['answered'];
     return { type: 'answer', status, headers: response.headers, text };
   } catch (error) {
     if (!(error instanceof TransportError)) throw error;
     return error;
   } finally {
-    slot?.release(status === undefined ? 'failed' : status === 429 ? 'throttled' : 'answered', pauseMs);
+    slot?.release(...learnt);
     caller.onAttempt?.({
       method: request.method,
       path: request.path,
@@ -147,6 +147,11 @@ async function attemptOnce(
       attempt,
     });
   }
+}
+
+/** A list of a kind whose cache is being filled is asked to wait with a 429, too: that is about this kind alone. */
+function isOverload(status: number, text: string): boolean {
+  return status === 429 && !text.includes('storage is (re)initializing');
 }
 
 /** What the server asks one request to wait it asks everything of this account, since it counts by account. */

@@ -227,6 +227,24 @@ test('429 waits as long as the server asks, halves the limit, and a long Retry-A
   assert.is(patient.requests.length, 2);
 });
 
+test('a 429 of one kind whose cache is being filled presses nobody else', async () => {
+  const clock = new VirtualClock();
+  const filling = {
+    ...statusOf(429, 'TooManyRequests', 'storage is (re)initializing'),
+    headers: { 'retry-after': '1' },
+  };
+  const { client, requests } = clientOn(
+    ({ path }, count) => (path.endsWith('/a') && count < 4 ? filling : { status: 200, body: map }),
+    clock,
+  );
+  const slow = client.get({ apiVersion: 'v1', kind: 'ConfigMap', namespace: 'demo', name: 'a' });
+  const other = await client.get({ apiVersion: 'v1', kind: 'ConfigMap', namespace: 'demo', name: 'b' });
+  assert.is(other.type, 'found');
+  assert.is((await timed(clock, slow)).type, 'found');
+  assert.ok(requests.length >= 4);
+  assert.is(client.load().limit, 8);
+});
+
 test('Retry-After is read as seconds and as a date', () => {
   const now = Date.parse('2026-01-01T00:00:00Z');
   assert.is(retryAfterMs({ 'retry-after': '7' }, now), 7000);
