@@ -3,7 +3,7 @@ import type { DriftOptions } from '../../executor/apply/drift/keeper.ts';
 import { kubectl } from '../apiserver/kubectl.ts';
 import { until } from './kubeBed.ts';
 import { is, type RunningExecutor, type SliceBed, sliceBed } from './slice-bed.ts';
-import { buildPayload, type Manifest, type PhaseInput, testKey } from './slice-payload.ts';
+import { buildPayload, type PhaseInput, testKey } from './slice-payload.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: tests read objects loosely
 type Loose = any;
@@ -106,10 +106,5 @@ export const managersOf = (object: Loose): string[] =>
     .filter(({ subresource }: Loose) => subresource !== 'status')
     .map(({ manager, operation }: Loose) => `${manager} ${operation}`)
     .sort();
-
-export const annotated = (object: Manifest['object'], notes: Record<string, string>): Manifest['object'] => ({
-  ...object,
-  metadata: { ...(object.metadata as object), annotations: notes },
-});
 
 export const { hold: holdAnnotation, quiesce: quiesceAnnotation } = annotations;

@@ -90,7 +90,7 @@ test('a named field that changed, vanished or lost its element is told by its pa
     [(o) => Object.assign(main(o), { args: ['-v'] }), ['.spec.template.spec.containers[name="main"].args']],
     [(o) => Object.assign(main(o), { name: 'other' }), ['.spec.template.spec.containers[name="main"]']],
     [(o) => Object.assign(o.metadata, { labels: {} }), ['.metadata.labels.app']],
-    [(o) => Object.assign(o.metadata, { labels: undefined }), ['.metadata.labels']],
+    [(o) => Object.assign(o.metadata, { labels: undefined }), ['.metadata.labels.app']],
     // The server holds a selector as one value: a further label is a change of it.
     [(o) => Object.assign(spec(o), { selector: { matchLabels: { app: 'a', b: 'c' } } }), ['.spec.selector']],
   ];
@@ -200,7 +200,7 @@ test('an entry gives up exactly what it took, and keeps the rest', () => {
     { time: '2026-01-02T00:00:00Z' },
   );
   const path = ['f:spec', 'f:template', 'f:spec', 'f:containers', 'k:{"name":"main"}', 'f:image'];
-  const [left] = withoutTaken([edited], whoTook([edited], [{ path, pointer: '' }]));
+  const [left] = withoutTaken([edited], whoTook([edited], [{ path, pointer: '', missing: false }]));
   assert.equal(left?.fieldsV1, {
     'f:metadata': { 'f:annotations': { 'f:note': {} } },
     'f:spec': { 'f:replicas': {} },

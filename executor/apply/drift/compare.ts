@@ -12,6 +12,8 @@ export interface Difference {
   readonly path: readonly string[];
   /** Its place in the intent, as a JSON pointer. */
   readonly pointer: string;
+  /** The live object has nothing in this place. */
+  readonly missing: boolean;
 }
 
 /** `hash` stands for the live values of all fields that the intent names. */
@@ -76,13 +78,17 @@ function field(
   found: Difference[],
 ): JsonValue | undefined {
   if (isObject(intent) && isObject(live) && !isWhole(place.nodes)) return members(intent, live, place, found);
+  // Of a map that is gone each field is missed by itself: whoever holds the empty place holds none of them.
+  if (isObject(intent) && (live ?? undefined) === undefined && Object.keys(intent).length > 0)
+    return members(intent, {}, place, found);
   if (Array.isArray(intent) && Array.isArray(live)) {
     const keys = keysOf(place.nodes);
     if (keys !== undefined) return keyed(intent, live, keys, place, found);
     if (place.nodes.some((node) => Object.keys(node).some((step) => step.startsWith('v:'))))
       return values(intent, live, place, found);
   }
-  if (!deepEqual(intent, live ?? undefined)) found.push({ path: place.path, pointer: toPointer(place.tokens) });
+  if (!deepEqual(intent, live ?? undefined))
+    found.push({ path: place.path, pointer: toPointer(place.tokens), missing: (live ?? undefined) === undefined });
   return live ?? undefined;
 }
 
@@ -132,7 +138,7 @@ function keyed(
       nodes: below(place.nodes, step),
     };
     if (match === undefined || !isObject(wanted) || Object.keys(asked).length === 0) {
-      found.push({ path: here.path, pointer: toPointer(here.tokens) });
+      found.push({ path: here.path, pointer: toPointer(here.tokens), missing: true });
       return null;
     }
     free.delete(match);
@@ -158,6 +164,7 @@ function values(
       found.push({
         path: [...place.path, `v:${JSON.stringify(wanted)}`],
         pointer: toPointer([...place.tokens, index]),
+        missing: true,
       });
     return there;
   });

@@ -120,6 +120,7 @@ export class DriftKeeper {
     }
     this.#live.set([...places.values()]);
     this.#state.examine();
+    this.#notice();
   }
 
   /** Takes in the server's answer to a write of a pass. */

@@ -1,5 +1,6 @@
 /** Sets back what drifted: looks at each object uncached, decides, and writes under the same guards as a pass. */
 import { managers } from '../../../constructs/api/constants.ts';
+import { getAt, type JsonValue } from '../../../constructs/lib/json.ts';
 import type { Problem } from '../../../constructs/lib/problems.ts';
 import { describeRef, type KubeObject, uidOf } from '../../kube/types.ts';
 import type { DomainSession } from '../../release/domain.ts';
@@ -13,7 +14,7 @@ import type { Bound } from './bound.ts';
 import { compare } from './compare.ts';
 import { braked, type Decision, type Drifted, decide } from './decide.ts';
 import { type Fight, wholeObject } from './fights.ts';
-import { somebody } from './holders.ts';
+import { somebody, type Taken } from './holders.ts';
 import { type DriftState, type Followed, isQuiesced } from './state.ts';
 import { createAgain, type Mend, setBack } from './write-back.ts';
 
@@ -198,10 +199,19 @@ async function ask(
     const fields = answer.managers.flatMap((holder) => holder.fields);
     return { type: 'fight', fight: { id, why: 'apply', managers: answer.managers.map((m) => m.manager), fields } };
   }
+  // Some kinds refuse an empty value where they keep none. Nothing is missing that could be set back.
+  const isEmpty = ({ difference: { missing, pointer } }: Taken): boolean => missing && isHollow(getAt(intent, pointer));
+  if (answer.type === 'invalid' && asked.taken.every(isEmpty)) {
+    state.answers.take(bound, live);
+    return { type: 'none' };
+  }
   // The write will meet the same answer, and tell it.
   const { taken, fields, managers: who } = asked;
   return { type: 'setBack', taken, fields, managers: who };
 }
+
+const isHollow = (value: JsonValue | undefined): boolean =>
+  typeof value === 'object' && value !== null && Object.keys(value).length === 0;
 
 function fight({ state, clock, input }: MendContext, bound: Bound, found: Fight, live?: KubeObject): Looked {
   const news = state.fights.begin(found, clock.monotonic());
