@@ -61,7 +61,7 @@ const describeId = (id: string): string => {
 };
 
 /** Who fights with whom over what. */
-export function fightProblem({ id, why, managers: others, fields }: Fight): Problem {
+function fightProblem({ id, why, managers: others, fields }: Fight): Problem {
   const who = others.join(' and ');
   const said =
     why === 'apply'
