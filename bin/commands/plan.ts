@@ -1,6 +1,6 @@
 import { createTwoFilesPatch } from 'diff';
 import type { PayloadContent } from '../../constructs/api/payload.ts';
-import type { Tree } from '../../constructs/api/tree.ts';
+import { courierFolders, type Tree } from '../../constructs/api/tree.ts';
 import { describeObject, parseObjectId } from '../../constructs/lib/names.ts';
 import { redact } from '../../constructs/lib/redact.ts';
 import { acceptedContents } from '../../executor/observe/accepted.ts';
@@ -97,7 +97,7 @@ async function standing(
   return { name: 'what the cluster enforces', tree, contents };
 }
 
-const isAround = (path: string): boolean => path.startsWith('sync/10-system/') || path.startsWith('sync/30-specs/');
+const isAround = (path: string): boolean => /^(sync\/10-system|sync\/30-specs|courier)\//.test(path);
 
 function changedAround(before: Tree, after: Tree): string[] {
   const paths = [...new Set([...before.keys(), ...after.keys()])].filter(isAround).sort();
@@ -139,12 +139,18 @@ const shown = (id: string): string => {
   return describeObject({ ...rest, apiVersion: group === '' ? 'v1' : `${group}/v1` });
 };
 
+/** True for a file that comes or changes, and that nobody applies but a person. */
+const appliedByHand = (line: string): boolean =>
+  !line.startsWith('-') && line.includes(` ${courierFolders.own}/`) && !line.includes(` ${courierFolders.health}/`);
+
 function describe(plan: ClusterPlan): string {
   const lines = [`cluster ${plan.cluster}, from ${plan.from}`];
   for (const release of plan.releases) lines.push(...describeRelease(release));
   for (const name of plan.gone)
     lines.push('', `release ${name}: no longer rendered; its Release and objects stay until the Release is deleted`);
   if (plan.around.length > 0) lines.push('', 'around the payloads:', ...plan.around.map((line) => `  ${line}`));
+  if (plan.around.some(appliedByHand))
+    lines.push('  objects of the courier: run keelson bootstrap once this is published');
   return [...lines, ...plan.patches.flatMap((patch) => ['', patch.trimEnd()])].join('\n');
 }
 

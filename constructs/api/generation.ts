@@ -6,7 +6,7 @@ import { staleFiles } from './generated-files.ts';
 const root = fileURLToPath(new URL('../../', import.meta.url));
 
 /** Paths from the root of the project of all files below a folder; none when it does not exist. */
-export function filesBelow(folder: string): string[] {
+function filesBelow(folder: string): string[] {
   if (!existsSync(join(root, folder))) return [];
   return readdirSync(join(root, folder), { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())

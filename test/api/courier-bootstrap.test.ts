@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -23,6 +24,8 @@ const folder = join(root, 'clusters/example');
 cpSync(join(import.meta.dirname, '../pure/plain-cluster'), folder, { recursive: true });
 const plain = readFileSync(join(folder, 'cluster.yaml'), 'utf8');
 
+const gitEnv = { PATH: process.env.PATH ?? '', HOME: root, GIT_CONFIG_NOSYSTEM: '1' };
+
 interface Said {
   readonly code: number;
   readonly out: string;
@@ -33,7 +36,7 @@ async function keelson(...args: string[]): Promise<Said> {
   const out: string[] = [];
   const err: string[] = [];
   const invocation: Invocation = {
-    env: { PATH: process.env.PATH ?? '', HOME: root, KUBECONFIG: server.kubeconfig },
+    env: { ...gitEnv, KUBECONFIG: server.kubeconfig },
     cwd: root,
     clock: systemClock,
     random: Math.random,
@@ -95,6 +98,21 @@ async function managersOf(path: string): Promise<string[]> {
   const entries: { manager: string; operation: string }[] = body.metadata.managedFields;
   return entries.filter(({ operation }) => operation === 'Apply').map(({ manager }) => manager);
 }
+
+test('a plan shows the objects of a courier, and who applies them', async () => {
+  const git = (...args: string[]): unknown =>
+    execFileSync('git', ['-c', 'user.name=T', '-c', 'user.email=t@example.com', ...args], { cwd: root, env: gitEnv });
+  git('init', '--quiet');
+  git('add', 'clusters');
+  git('commit', '--quiet', '-m', 'specs');
+  await renderFor('flux');
+  const said = done(await keelson('plan', '-c', folder, '--from', 'HEAD'));
+  assert.match(said.out, /\+ courier\/gitrepository/);
+  assert.match(said.out, /keelson bootstrap/);
+  git('add', 'clusters');
+  git('commit', '--quiet', '-m', 'courier');
+  assert.not.match(done(await keelson('plan', '-c', folder, '--from', 'HEAD')).out, /courier|bootstrap/);
+});
 
 test('where Flux is not installed the rest is done, what is missing is named, and the exit status is 1', async () => {
   const tree = await renderFor('flux');
