@@ -133,6 +133,14 @@ function installationOutcome(view: Omit<InstallationView, 'now'>, domain: readon
   return ofVerification(domain);
 }
 
+/** An accepted plan takes over what exists, and none of its phases has been carried out yet. */
+function isAdopting(release: KubeObject | undefined): boolean {
+  const { plan, phases, actual } = release?.status ?? {};
+  const counts = isObject(plan) && isObject(plan.counts) ? plan.counts : {};
+  const begun = Array.isArray(phases) ? phases.filter(isObject).some(({ applied }) => Number(applied) > 0) : false;
+  return Number(counts.adopted ?? 0) > 0 && actual !== undefined && !begun;
+}
+
 /** The one word for where the installation stands. */
 function installationPhase(outcome: Outcome, release: KubeObject | undefined): InstallationPhase {
   switch (outcome.kind) {
@@ -145,7 +153,7 @@ function installationPhase(outcome: Outcome, release: KubeObject | undefined): I
     case 'applying':
     case 'retrying':
     case 'slow':
-      return 'Applying';
+      return isAdopting(release) ? 'Adopting' : 'Applying';
     case 'waiting':
       return release === undefined && outcome.reason === 'ReleaseMissing' ? 'Pending' : 'Verifying';
     default:

@@ -178,6 +178,37 @@ test('an object that the ledger only intended is ours when marks and manager say
   assert.is(afterLook(it, unfinished, release, undefined).verdict, 'new');
 });
 
+test('an object changes hands once the release that its label names has let it go, and not before', () => {
+  const it = item();
+  const applied = { manager: 'keelson', operation: 'Apply' as const };
+  const live = (metadata: Partial<ObjectMeta>): KubeObject => ({
+    apiVersion: 'v1',
+    kind: 'ConfigMap',
+    metadata: { ...liveMeta(it), managedFields: [applied], ...metadata },
+  });
+  const fresh: Need = { need: 'write', why: 'new' };
+  const theirs = { labels: { [labels.release]: 'manifests-other' } };
+  const verdict = (
+    metadata: Partial<ObjectMeta>,
+    hold: Parameters<typeof afterLook>[4],
+    need: Need = fresh,
+  ): string => {
+    const found = afterLook(it, need, release, live(metadata), hold);
+    return found.verdict === 'refused' ? `${found.verdict} ${found.problem.reason}` : found.verdict;
+  };
+  assert.is(verdict(theirs, 'free'), 'ours');
+  assert.is(verdict(theirs, 'held'), 'refused OwnedByAnother');
+  assert.is(verdict(theirs, 'unknown'), 'refused AlreadyExists');
+  assert.is(verdict(theirs, undefined), 'refused AlreadyExists');
+  assert.is(verdict({}, 'free'), 'ours', 'what we let go ourselves');
+  assert.is(verdict({}, 'held'), 'refused AlreadyExists');
+  const replaced: Need = { need: 'write', why: 'replaced', formerUID: 'uid-0' };
+  assert.is(verdict({}, 'free', replaced), 'refused ObjectReplaced');
+  const copied = { ...theirs, annotations: { [annotations.id]: '/ConfigMap/demo/original' } };
+  assert.is(verdict(copied, 'free'), 'refused AlreadyExists', "a copy is nobody's to give");
+  assert.is(verdict({ ...theirs, managedFields: [] }, 'free'), 'refused AlreadyExists');
+});
+
 test('a conflict is yielded only within the fields that the manifest gives up', () => {
   const body = {
     spec: {

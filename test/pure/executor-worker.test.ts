@@ -283,4 +283,18 @@ test('a Release wakes those that depend on it when its readiness moves, and nobo
   assert.equal(dependentsToWake({ type: 'added', object: named('c', 'False') }, all), []);
 });
 
+test('a Release that gives objects up wakes those that wait for one', () => {
+  const holding = (count: number): KubeObject => {
+    const release = named('a', 'False');
+    return { ...release, status: { ...release.status, ledger: { count } } };
+  };
+  const waiting = named('b', 'Unknown');
+  const accepted = { type: 'Accepted', status: 'False', reason: 'OwnedByAnother', observedGeneration: 1 };
+  const all = [holding(3), { ...waiting, status: { conditions: [accepted] } }, named('c', 'False')];
+  const now = (count: number) => ({ type: 'modified', previous: holding(3), object: holding(count) }) as const;
+  assert.equal(dependentsToWake(now(2), all), ['b']);
+  assert.equal(dependentsToWake(now(3), all), []);
+  assert.equal(dependentsToWake(now(4), all), []);
+});
+
 test.run();

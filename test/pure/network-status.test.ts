@@ -44,6 +44,20 @@ const readyOf = (status: JsonObject): string => {
   return `${String(status.phase)} ${String(found?.status)}/${String(found?.reason)}`;
 };
 
+test('an adoption is told as such until the first phase is carried out', () => {
+  const working = [
+    condition('Ready', 'Unknown'),
+    condition('Reconciling', 'True'),
+    condition('Progressing', 'True', 'Applying'),
+  ];
+  const phaseWith = (adopted: number, applied: number): unknown =>
+    statusOf(
+      installation(),
+      release(working, { plan: { counts: { adopted } }, phases: [{ name: 'central', applied }] }),
+    ).phase;
+  assert.equal([phaseWith(3, 0), phaseWith(3, 1), phaseWith(0, 0)], ['Adopting', 'Applying', 'Applying']);
+});
+
 test('status: what the Release says and what nobody observed', () => {
   assert.is(readyOf(statusOf(installation(), undefined)), 'Pending Unknown/ReleaseMissing');
   assert.is(readyOf(statusOf(installation(), undefined, true)), 'Planned False/PlanOnly');
