@@ -320,13 +320,15 @@ test('an immutable field: terminal without consent, replaced with it; a field ma
     await inPlace(bed, await build(bed, phases('y', { recreate: true })), { approval: { mode: 'never' } });
     assert.is.not(await uid(), before);
 
+    const yielding: Manifest['flags'] = { conflict: 'yield', yieldFields: ['/spec/replicas'] };
+    await inPlace(bed, await build(bed, phases('y', yielding)));
     await bed.server.admin.expect('PATCH', path, {
       body: { spec: { replicas: 7 } },
       type: 'application/merge-patch+json',
       query: { fieldManager: 'autoscaler' },
     });
     executor.plan.resetLog();
-    await inPlace(bed, await build(bed, phases('y', { conflict: 'yield', yieldFields: ['/spec/replicas'] }, 4)));
+    await inPlace(bed, await build(bed, phases('y', yielding, 4)));
     const { body } = await bed.server.admin.expect('GET', path);
     assert.is(body.spec.replicas, 7, 'the other manager keeps it');
     assert.equal(executor.plan.violations, []);
