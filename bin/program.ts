@@ -81,13 +81,6 @@ function renderingCommands({ program, action }: Root): void {
     .requiredOption('--plan <digest>', 'digest of the plan')
     .action(action(() => import('./commands/approve.ts')));
   program
-    .command('keys')
-    .description('signing keys')
-    .command('init')
-    .description('make a signing key')
-    .option('--out <file>', 'file of the private key; the public key goes to FILE.pub', 'keelson-signing.key')
-    .action(action(() => import('./commands/keys.ts')));
-  program
     .command('mirror')
     .description('copy all that a cluster pulls and is rendered from, by digest, to a registry or a folder')
     .option('--to <registry>', 'registry, with or without a path; wherever spec.registries leads when absent')
@@ -157,6 +150,32 @@ function clusterCommands({ program, action }: Root): void {
     .action(action(() => import('./commands/diff.ts')));
 }
 
+function keyCommands({ program, action }: Root): void {
+  const keys = program.command('keys').description('signing keys, and the keys that a cluster trusts');
+  const namespace = ['-n, --namespace <name>', 'namespace of the executor', 'keelson-system'] as const;
+  keys
+    .command('init')
+    .description('make a signing key')
+    .option('--out <file>', 'file of the private key; the public key goes to FILE.pub', 'keelson-signing.key')
+    .action(action(() => import('./commands/keys-init.ts')));
+  keys
+    .command('list')
+    .description('keys that the cluster trusts, and what they signed')
+    .option(...namespace)
+    .action(action(() => import('./commands/keys-list.ts')));
+  keys
+    .command('trust <file>')
+    .description('trust a public key beside those that are trusted already')
+    .option(...namespace)
+    .action(action(() => import('./commands/keys-trust.ts')));
+  keys
+    .command('untrust <keyId>')
+    .description('accept nothing more that a key signed; what was accepted stays')
+    .option(...namespace)
+    .option('--in-use', 'also while it signed what a Release asks for')
+    .action(action(() => import('./commands/keys-untrust.ts')));
+}
+
 function helpCommands({ program, action }: Root): void {
   program
     .command('explain <reason>')
@@ -185,6 +204,7 @@ export async function main(args: readonly string[], invocation: Invocation): Pro
   const made = root(invocation, json);
   renderingCommands(made);
   clusterCommands(made);
+  keyCommands(made);
   helpCommands(made);
   try {
     await runningCommands(made, invocation, args[0]);

@@ -1,6 +1,6 @@
 import { readTrust, type SignatureVerdict } from '../../constructs/api/signature.ts';
 import { checkTree } from '../../constructs/api/tree-check.ts';
-import type { Problem } from '../../constructs/lib/problems.ts';
+import { type Problem, sortProblems } from '../../constructs/lib/problems.ts';
 import { type AuditedRelease, auditReleases } from '../../executor/source/audit.ts';
 import { FailedWithProblems } from '../failure.ts';
 import { type ExitCode, exitCodes, type Invocation } from '../invocation.ts';
@@ -48,7 +48,7 @@ export async function run(invocation: Invocation, options: Options): Promise<Exi
       signature: signatureText(release.signature),
     })),
     ...(live === undefined ? {} : { cluster: live.releases }),
-    problems: [...problems, ...(live?.problems ?? [])],
+    problems: sortProblems([...problems, ...(live?.problems ?? [])]),
   };
   print(invocation, options.output, result, () => describe(result));
   if (result.problems.length > 0) throw new FailedWithProblems(result.problems);

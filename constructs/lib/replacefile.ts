@@ -3,6 +3,7 @@ import { rename, rm, writeFile } from 'node:fs/promises';
 const words: Readonly<Record<string, string>> = {
   ENOSPC: 'the disk is full',
   EDQUOT: 'the quota is used up',
+  EFBIG: 'the limit for the size of files is reached',
   EROFS: 'the file system is read-only',
   EACCES: 'permission denied',
   EPERM: 'permission denied',

@@ -2,7 +2,8 @@
 import type { HistoryEntry } from '../../constructs/api/release.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
 import { type LedgerStore, lostLedger, openLedger } from '../apply/ledger-store.ts';
-import type { Accepted, AcceptInput, Loaded } from './acceptance.ts';
+import type { Accepted, AcceptInput } from './acceptance.ts';
+import type { Loaded } from './load.ts';
 import { dropReports, problemReport, storeReport } from './reports.ts';
 import { desiredDigest, overriddenIds, type ReleaseView } from './view.ts';
 import type { WorkerDeps } from './worker-options.ts';

@@ -241,7 +241,12 @@ export const inputReasons: readonly Reason[] = [
     ['UnexpectedKind', 'the chart renders a {kind}', 'Use a chart of Kube-OVN as its project publishes it.'],
     ['UpdateStrategy', '{object} was rendered with another update strategy', 'Use a chart version that Keelson knows.'],
     ['SigningKey', 'the signing key can not be used: {message}', 'Give the key that `keelson keys init` wrote.'],
-    ['TrustKeysDiffer', 'the cluster trusts keys that were not given', 'Give them too, or use `--replace-trust`.'],
+    ['TrustKeysDiffer', '{message}', 'Give all keys that are to be trusted, or use `--replace-trust`.'],
+    [
+      'KeyInUse',
+      'key {keyId} signed the payload that {release} asks for',
+      'Publish with another trusted key and deliver that first.',
+    ],
     ['TreeMissing', '{name} holds no rendered tree of this cluster', 'Publish first, or use `--from`.'],
     ['NotARepository', '{folder} is in no git repository', 'Leave out the revisions, or commit the specs.'],
     ['NodeWithoutAddress', '{node} has no internal address', 'Set `--node-ip` of its kubelet, or remove the node.'],
