@@ -154,6 +154,9 @@ export class LedgerStore {
   async #write(signal: AbortSignal): Promise<Problem | undefined> {
     if (this.#broken !== undefined) return this.#broken;
     const wanted = encodeLedger(this.#ledger, { ...this.#target, minShards: this.#shards });
+    const changes: (() => Promise<Problem | undefined>)[] = [];
+    // While no id can move, and no span begins or ends, the order of the writes means nothing.
+    let unordered = wanted.length === this.#shards;
     this.#shards = wanted.length;
     // From the highest number down: an id that moves to a new shard is there before it leaves the old one.
     for (const [place, configMap] of [...wanted.entries()].reverse()) {
@@ -162,13 +165,11 @@ export class LedgerStore {
       const span = place === 0 && this.span !== undefined ? spanText(this.span) : '';
       if (known?.text === configMap.data[ledgerKey] && known?.shards === shards && known?.span === span) continue;
       if (known === undefined && this.#ledger.size === 0) continue;
-      const problem = await this.#writeShard(withSpan(configMap as unknown as KubeObject, span), known, signal);
-      if (problem !== undefined) {
-        this.#broken = problem;
-        return problem;
-      }
+      unordered &&= known?.shards === shards && known.span === span;
+      changes.push(() => this.#writeShard(withSpan(configMap as unknown as KubeObject, span), known, signal));
     }
-    return undefined;
+    this.#broken = unordered ? await firstOf(changes) : await inOrder(changes);
+    return this.#broken;
   }
 
   async #writeShard(object: KubeObject, known: Stored | undefined, signal: AbortSignal): Promise<Problem | undefined> {
@@ -202,4 +203,21 @@ export class LedgerStore {
       object: `ConfigMap ${this.#target.namespace}/${name}`,
     };
   }
+}
+
+/** One after the other, up to the first problem. */
+async function inOrder(work: readonly (() => Promise<Problem | undefined>)[]): Promise<Problem | undefined> {
+  for (const step of work) {
+    const problem = await step();
+    if (problem !== undefined) return problem;
+  }
+  return undefined;
+}
+
+/** All at once; every one ends before this does. */
+async function firstOf(work: readonly (() => Promise<Problem | undefined>)[]): Promise<Problem | undefined> {
+  const results = await Promise.allSettled(work.map((step) => step()));
+  const thrown = results.find((result) => result.status === 'rejected');
+  if (thrown !== undefined) throw thrown.reason;
+  return results.flatMap((result) => (result.status === 'fulfilled' ? (result.value ?? []) : []))[0];
 }

@@ -45,6 +45,11 @@ export async function writePhase(context: PassContext, phase: PayloadPhase, guar
   const removed = await removeTombstones(context, phase, removes, counter, guard);
   const problems = [...removed.problems];
   for (const { id } of gone) problems.push(...(await forget(context, id, guard)));
+  if (problems.length === 0 && phase.gates.length === 0 && phase !== input.content.phases.at(-1)) {
+    // The next phase begins at once: what was seen of this one is stored beside its writes.
+    input.ledger.flushBeside(context.clock, context.options.ledgerQuietMs, guard.signal);
+    return ok;
+  }
   const flushed = await flush(context, guard);
   return problems.length > 0 ? { problems, retry: true } : flushed;
 }

@@ -1,5 +1,6 @@
 /** The one seam between Keelson and the network: everything above it can be driven by tests, everything below is undici. */
 import type { Readable } from 'node:stream';
+import { createSecureContext, type SecureContext } from 'node:tls';
 import { Agent, type Dispatcher, ProxyAgent } from 'undici';
 import type { CredentialSource, Credentials } from './credentials.ts';
 
@@ -47,7 +48,10 @@ export class TransportError extends Error {
 
 export interface TransportOptions {
   readonly credentials: CredentialSource;
-  /** Most connections for ordinary requests; streams have their own pool. Default 20. */
+  /**
+   * Most connections for ordinary requests: as many as the client's limit lets under way, and a few for Leases, which pass
+   * it. Streams have a pool of their own. Default 20.
+   */
   readonly connections?: number;
   readonly connectTimeoutMs?: number;
   readonly userAgent?: string;
@@ -135,8 +139,22 @@ function targetOf(credentials: Credentials, request: TransportRequest): URL {
   return url;
 }
 
+/** TLS material read once for all connections; undefined when it is no good, which connecting then tells. */
+function sharedContext({ ca, cert, key }: Credentials['tls']): SecureContext | undefined {
+  try {
+    return createSecureContext({
+      ...(ca === undefined ? {} : { ca }),
+      ...(cert === undefined ? {} : { cert }),
+      ...(key === undefined ? {} : { key }),
+    });
+  } catch {
+    return undefined;
+  }
+}
+
 function makePools(credentials: Credentials, options: TransportOptions): Pools {
   const { tls, proxy } = credentials;
+  const secureContext = sharedContext(tls);
   const shared = {
     allowH2: false,
     pipelining: 1,
@@ -153,6 +171,7 @@ function makePools(credentials: Credentials, options: TransportOptions): Pools {
       ...(tls.key === undefined ? {} : { key: tls.key }),
       ...(tls.servername === undefined ? {} : { servername: tls.servername }),
       ...(tls.insecure ? { rejectUnauthorized: false } : {}),
+      ...(secureContext === undefined ? {} : { secureContext }),
     },
   };
   const pool = (limits: { readonly connections?: number }): Dispatcher =>
