@@ -20,6 +20,11 @@ export interface TransportRequest {
   readonly timeoutMs: number;
   /** A long-lived answer (watch): kept out of the connection limit of ordinary requests. */
   readonly stream?: boolean;
+  /**
+   * Asked when a connection is there, right before the first byte leaves: the wait for one may have been long.
+   * @throws when the request must not be sent any more; that is what `send` rejects with.
+   */
+  readonly beforeSend?: () => void;
 }
 
 /** Header names are lower-case; repeated headers are joined by ', '. The body is read once, or discarded. */
@@ -139,6 +144,31 @@ function targetOf(credentials: Credentials, request: TransportRequest): URL {
   return url;
 }
 
+type Asking = Dispatcher.DispatchOptions & { readonly ask?: (() => void) | undefined };
+
+/** Asks before the request that it handles is sent; everything else is the handler's. */
+const asking = (handler: Dispatcher.DispatchHandler, ask: () => void): Dispatcher.DispatchHandler => ({
+  onRequestStart(controller, context) {
+    try {
+      ask();
+    } catch (error) {
+      controller.abort(error instanceof Error ? error : new Error(String(error)));
+      return;
+    }
+    handler.onRequestStart?.(controller, context);
+  },
+  onResponseStart: (...told) => handler.onResponseStart?.(...told),
+  onResponseData: (...told) => handler.onResponseData?.(...told),
+  onResponseEnd: (...told) => handler.onResponseEnd?.(...told),
+  onResponseError: (...told) => handler.onResponseError?.(...told),
+});
+
+/** Asks for requests that want it, once they have a connection. */
+const askBeforeSending: Dispatcher.DispatcherComposeInterceptor = (dispatch) => (options, handler) => {
+  const { ask } = options as Asking;
+  return dispatch(options, ask === undefined ? handler : asking(handler, ask));
+};
+
 /** TLS material read once for all connections; undefined when it is no good, which connecting then tells. */
 function sharedContext({ ca, cert, key }: Credentials['tls']): SecureContext | undefined {
   try {
@@ -175,9 +205,10 @@ function makePools(credentials: Credentials, options: TransportOptions): Pools {
     },
   };
   const pool = (limits: { readonly connections?: number }): Dispatcher =>
-    proxy === undefined
+    (proxy === undefined
       ? new Agent({ ...shared, ...limits })
-      : new ProxyAgent({ ...shared, ...limits, uri: proxy, requestTls: shared.connect });
+      : new ProxyAgent({ ...shared, ...limits, uri: proxy, requestTls: shared.connect })
+    ).compose(askBeforeSending);
   return { key: poolKey(credentials), requests: pool({ connections: options.connections ?? 20 }), streams: pool({}) };
 }
 
@@ -250,8 +281,17 @@ export function createTransport(options: TransportOptions): OwnedTransport {
     const target = `${request.method} ${url.origin}${url.pathname}`;
     const agent = poolsFor(credentials)[request.stream === true ? 'streams' : 'requests'];
     const limit = deadline(request.timeoutMs, request.signal);
+    let refusal: { readonly error: unknown } | undefined;
+    const ask = (): void => {
+      try {
+        request.beforeSend?.();
+      } catch (error) {
+        refusal = { error };
+        throw error;
+      }
+    };
     try {
-      const response = await agent.request({
+      const wanted: Dispatcher.RequestOptions & Asking = {
         origin: url.origin,
         path: `${url.pathname}${url.search}`,
         method: request.method,
@@ -263,7 +303,9 @@ export function createTransport(options: TransportOptions): OwnedTransport {
         },
         ...(request.body === undefined ? {} : { body: request.body }),
         signal: limit.signal,
-      });
+        ...(request.beforeSend === undefined ? {} : { ask }),
+      };
+      const response = await agent.request(wanted);
       return {
         status: response.statusCode,
         headers: flatHeaders(response.headers),
@@ -271,6 +313,7 @@ export function createTransport(options: TransportOptions): OwnedTransport {
       };
     } catch (error) {
       limit.end();
+      if (refusal !== undefined) throw refusal.error;
       request.signal?.throwIfAborted();
       throw limit.expired()
         ? new TransportError(`${target}: no answer within ${request.timeoutMs} ms`, true, { cause: error })

@@ -16,7 +16,9 @@ function writes({ method, path, query }: TransportRequest): boolean {
  */
 export function guardedTransport(inner: Transport, check: () => void): Transport {
   return async (request) => {
-    if (writes(request) && !leasePath.test(request.path)) check();
-    return inner(request);
+    if (!writes(request) || leasePath.test(request.path)) return inner(request);
+    check();
+    // A process can be stopped between this and the first byte, while it waits for a connection.
+    return inner({ ...request, beforeSend: check });
   };
 }

@@ -261,6 +261,46 @@ test('a limit covers the whole exchange, and an abort ends it at once', async ()
   await new Promise((resolve) => slow.close(resolve));
 });
 
+test('what must not be sent any more is not, although it has waited for a connection', async () => {
+  const seen: string[] = [];
+  const slow = createHttp((request, response) => {
+    seen.push(`${request.method} ${request.url}`);
+    response.end('{}');
+  });
+  await new Promise<void>((resolve) => slow.listen(0, '127.0.0.1', () => resolve()));
+  const url = `http://127.0.0.1:${(slow.address() as AddressInfo).port}`;
+  const credentials = { server: url, tls: { insecure: false }, headers: {} };
+  const source: CredentialSource = { current: async () => credentials, renewed: async () => credentials };
+  const transport = createTransport({ credentials: source, connections: 1 });
+  const asked: string[] = [];
+  const request = (path: string, beforeSend: () => void): TransportRequest => ({
+    ...version,
+    method: 'PATCH',
+    path,
+    beforeSend,
+  });
+  try {
+    const first = await transport.send(request('/one', () => asked.push('asked')));
+    await discard(first);
+    const lost = new Error('the Lease is lost');
+    const refused = transport.send(
+      request('/two', () => {
+        throw lost;
+      }),
+    );
+    await refused.then(
+      () => assert.unreachable('it was sent'),
+      (error: unknown) => assert.is(error, lost),
+    );
+    await discard(await transport.send(request('/three', () => asked.push('asked'))));
+    assert.equal(seen, ['PATCH /one', 'PATCH /three']);
+    assert.is(asked.length, 2);
+  } finally {
+    await transport.close();
+    await new Promise((resolve) => slow.close(resolve));
+  }
+});
+
 test('a kubeconfig’s proxy is used', async () => {
   let tunnels = 0;
   const proxy = createHttp();

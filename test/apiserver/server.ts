@@ -27,6 +27,7 @@ export interface ApiServerOptions {
   /** Parts of the control plane that the logic tests do without. */
   readonly with?: readonly Extra[];
   readonly extraArgs?: readonly string[];
+  readonly etcdArgs?: readonly string[];
   readonly tools?: ToolOptions;
 }
 
@@ -55,6 +56,7 @@ export interface ApiServer extends ApiServerHandle {
   readonly admin: AdminClient;
   /** Process id of the running kube-apiserver. */
   pid(): number;
+  readonly etcdPid: number;
   /** Kills the API server with SIGKILL; etcd keeps running. */
   kill9(): Promise<void>;
   /** Starts the API server again on the same port, certificate and etcd; kills it first when it runs. */
@@ -99,7 +101,7 @@ async function start(
   const token = tokens[adminUser.name] ?? '';
   const keys = await writeServiceAccountKeys(dir);
   const args = await serverArgs(options, dir, { port, etcdUrl, ...keys });
-  const etcd = startComponent('etcd', program('etcd'), etcdArgs(etcdUrl, dir, options.fsync === true), dir);
+  const etcd = startComponent('etcd', program('etcd'), etcdArgs(etcdUrl, dir, options), dir);
   const launch = (): Component => startComponent('kube-apiserver', program('kube-apiserver'), args, dir);
   let server = launch();
   const parts: Component[] = [];
@@ -129,6 +131,7 @@ async function start(
       kubectl: program('kubectl'),
       ...(options.auditPolicy === undefined ? {} : { auditLog: join(dir, 'audit.log') }),
       pid: () => server.pid,
+      etcdPid: etcd.pid,
       kill9: () => server.kill(),
       async restart() {
         await server.kill();
@@ -147,7 +150,7 @@ async function start(
   }
 }
 
-function etcdArgs(url: string, dir: string, fsync: boolean): string[] {
+function etcdArgs(url: string, dir: string, options: ApiServerOptions): string[] {
   return [
     '--name=test',
     `--data-dir=${join(dir, 'etcd')}`,
@@ -155,7 +158,8 @@ function etcdArgs(url: string, dir: string, fsync: boolean): string[] {
     `--advertise-client-urls=${url}`,
     '--listen-peer-urls=http://127.0.0.1:0',
     '--log-level=warn',
-    ...(fsync ? [] : ['--unsafe-no-fsync']),
+    ...(options.fsync === true ? [] : ['--unsafe-no-fsync']),
+    ...(options.etcdArgs ?? []),
   ];
 }
 

@@ -13,7 +13,7 @@ const sharedVariables = { handle: 'KEELSON_TEST_APISERVER', kubeconfig: 'KEELSON
 
 /** Writes the handle of a server beside its data and returns the variables for the test files' environment. */
 export async function shareServer(server: ApiServer): Promise<Record<string, string>> {
-  const { admin: _admin, pid: _pid, kill9: _kill9, restart: _restart, stop: _stop, ...handle } = server;
+  const { admin: _admin, pid: _pid, etcdPid: _etcd, kill9: _kill9, restart: _restart, stop: _stop, ...handle } = server;
   const file = join(server.directory, 'handle.json');
   await writeFile(file, JSON.stringify(handle), { mode: 0o600 });
   return { [sharedVariables.handle]: file, [sharedVariables.kubeconfig]: server.kubeconfig };
