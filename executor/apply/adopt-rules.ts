@@ -1,5 +1,5 @@
 /** What may be adopted: objects that are there, that the selector names, and that nobody else answers for. Pure. */
-import { labels } from '../../constructs/api/constants.ts';
+import { annotations, labels } from '../../constructs/api/constants.ts';
 import type { InstallationSpec } from '../../constructs/api/kinds/kubeovn-installation-spec.ts';
 import { parseImageRef } from '../../constructs/lib/imageref.ts';
 import { deepEqual, type JsonValue } from '../../constructs/lib/json.ts';
@@ -102,6 +102,8 @@ export function adoptionProblems(
     problems.push(
       say(`it is being deleted since ${metadata.deletionTimestamp}`, 'wait until it is gone, and install it'),
     );
+  const hold = metadata.annotations?.[annotations.hold];
+  if (hold !== undefined) problems.push({ reason: 'ObjectHeld', message: `it is held: ${hold}`, object });
   const foreign = foreignOwner(item, intent, live);
   if (foreign?.verdict === 'refused') problems.push(foreign.problem);
   const owner = [labels.installationUID, labels.release].find((label) => found[label] !== undefined);

@@ -174,7 +174,8 @@ async function untilAnswered(context: PassContext, batch: readonly Item[], guard
         if (seen.type === 'unknown') problems.push({ reason: 'Forbidden', message: seen.message, object });
       } catch (error) {
         if (!(error instanceof WaitTimeout)) throw error;
-        const remedy = 'see why its pods are not ready; a webhook that fails closed is written after them';
+        const remedy =
+          'see why its pods are not ready, or move it to a phase after theirs: what fails closed is written last';
         problems.push({ reason: 'WebhookNotServed', message: error.message, object, remedy });
       }
     }
@@ -211,7 +212,8 @@ async function writeBatch(
     if (outcome.result !== 'left') input.ledger.put(applied(item, input.digest, outcome.uid));
     counter.applied += 1;
     input.progress.applied(phase.name, counter.applied);
-    if (counter.applied % options.ledgerBatch === 0) input.ledger.flushBeside(clock, options.ledgerQuietMs, guard.signal);
+    if (counter.applied % options.ledgerBatch === 0)
+      input.ledger.flushBeside(clock, options.ledgerQuietMs, guard.signal);
   });
   return { problems, retry };
 }

@@ -99,7 +99,8 @@ function sortOut(entry: LedgerEntry, input: PruneInput): Sorted {
   const claim = live.labels?.[labels.release];
   if (claim !== undefined && claim !== input.release) return dropped('claimed');
   if (input.heirs?.has(id) === true) return dropped('claimed');
-  if (live.annotations?.[annotations.hold] !== undefined) return { to: 'left', why: 'held' };
+  const stop = [annotations.hold, annotations.quiesce].some((name) => live.annotations?.[name] !== undefined);
+  if (stop) return { to: 'left', why: 'held' };
   if (!input.policy.enabled) return { to: 'left', why: 'pruneDisabled' };
   return { to: 'remove', candidate: { id, entry, uid } };
 }

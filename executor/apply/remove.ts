@@ -51,7 +51,7 @@ export async function removeObject(ref: ObjectRef, uid: string, deps: RemoveDeps
     return { type: 'notOurs', message: `another object (UID ${uidOf(live.object)}) has its name` };
   const claim = metadata.labels?.[labels.release];
   if (claim !== undefined && claim !== deps.release) return { type: 'notOurs', message: `Release ${claim} claims it` };
-  const hold = metadata.annotations?.[annotations.hold];
+  const hold = metadata.annotations?.[annotations.hold] ?? metadata.annotations?.[annotations.quiesce];
   if (hold !== undefined) return { type: 'held', by: hold };
   if (typeof metadata.deletionTimestamp === 'string') return untilGone(ref, uid, deps);
   deps.check();

@@ -133,7 +133,8 @@ function passInput(deps: PassDeps, input: EnforceInput, prepared: Prepared): Pas
     watch: input.keeping.beside(input, prepared.session),
     spans: new SpanKeeper({ ledger, content: index.content, transition, wanted, clock, check, onSpan, signal }),
     prune: {
-      policy: input.spec.prune,
+      // What a lifecycle has in hand is not pruned meanwhile.
+      policy: input.quiesced ? { ...input.spec.prune, enabled: false } : input.spec.prune,
       ...input.prune,
       unbounded: input.spec.approval.mode === 'never',
       approvedDigest: input.spec.approval.planDigest,

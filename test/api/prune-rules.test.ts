@@ -76,7 +76,6 @@ const told = (bed: SliceBed, reason: string, probe: (message: string) => boolean
 
 test('what is kept stays, whatever became of its annotation; a lost label protects nothing; pruning can be off', () =>
   withBed(async (bed) => {
-    const executor = bed.executor();
     const { namespace } = bed.names;
     const kept = map(bed, 'kept', {
       metadata: { annotations: { 'helm.sh/resource-policy': 'keep' } },
@@ -96,9 +95,12 @@ test('what is kept stays, whatever became of its annotation; a lost label protec
       flags: { keep: true },
     };
     const off = { ...roomy, prune: { ...roomy.prune, enabled: false } };
+    const first = bed.executor();
     await inPlace(bed, [map(bed, 'a'), map(bed, 'b'), map(bed, 'c'), kept, disabled, claim]);
+    await first.stop();
+    // While nobody looks, so that it is not set back.
     await merge(bed, pathOf(bed, 'kept'), { metadata: { annotations: { 'helm.sh/resource-policy': null } } });
-    executor.plan.resetLog();
+    const executor = bed.executor();
     await inPlace(bed, [map(bed, 'a')], off);
     assert.equal(payloadMutations(executor.plan, bed.system), []);
     assert.equal(
@@ -106,10 +108,9 @@ test('what is kept stays, whatever became of its annotation; a lost label protec
       ['a', 'b', 'c'].map((name) => idOf(bed, name)),
     );
     // Switched on, the next pass takes what is left: also what lost the label by which it is listed.
-    const b = await merge(bed, pathOf(bed, 'b'), { metadata: { labels: { 'keelson.dev/release': null } } });
+    await merge(bed, pathOf(bed, 'b'), { metadata: { labels: { 'keelson.dev/release': null } } });
     await bed.applyRelease(await build(bed, [map(bed, 'a')]), roomy);
     await bed.untilStatus('the rest to go', (s) => is(s, 'Ready', 'True') && s.raw.ledger.count === 1);
-    assert.ok(b.body.metadata.uid);
     const gone = payloadMutations(executor.plan, bed.system).map(({ verb, name }) => `${verb} ${name}`);
     assert.equal(gone.sort(), ['delete b', 'delete c']);
     for (const path of [
@@ -395,6 +396,27 @@ test('a kind that is not served: its objects are gone only when its definition i
     await until('the definition to be gone', async () => (await admin.request('GET', crdPath)).status === 404);
     await inPlace(bed, [map(bed, 'a')]);
     assert.equal(Object.keys(await bed.ledger()), [idOf(bed, 'a')]);
+  }));
+
+test('a payload that holds nothing, or that is damaged, is refused; what was accepted stays, all of it', () =>
+  withBed(async (bed) => {
+    const executor = bed.executor();
+    await inPlace(bed, [map(bed, 'a'), map(bed, 'b')]);
+    const ledger = await bed.ledger();
+    executor.plan.resetLog();
+    const empty = await deliver(bed, [], { ...roomy, approval: { mode: 'never' } });
+    const told = await bed.untilStatus('it is refused', (s) => s.condition('Accepted')?.reason === 'PayloadIntegrity');
+    assert.match(told.condition('Accepted')?.message ?? '', 'holds no object');
+    assert.is(told.raw.desired, empty.digest);
+    const good = await build(bed, [map(bed, 'a')]);
+    await bed.deliver({ ...good, archive: good.archive.subarray(0, good.archive.length - 20) });
+    await bed.applyRelease(good, { ...roomy, approval: { mode: 'never' } });
+    await bed.untilStatus(
+      'the damaged one is refused',
+      (s) => s.raw.desired === good.digest && s.condition('Accepted')?.status === 'False',
+    );
+    assert.equal(payloadMutations(executor.plan, bed.system), []);
+    assert.equal(await bed.ledger(), ledger);
   }));
 
 test('a replaced object is shown in the plan, approved, and the very object that the ledger knows', () =>

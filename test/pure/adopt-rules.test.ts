@@ -55,6 +55,7 @@ test("D9: it exists, matches, is in its place, is nobody else's, and stays", () 
   assert.match(against(live(), undefined, item({ namespace: 'elsewhere' })).join(), /in namespace elsewhere/);
   for (const label of [labels.installationUID, labels.release])
     assert.match(against(live({ labels: { app: 'ovn', [label]: 'other' } })).join(), /belongs to other/);
+  assert.match(against(live({ annotations: { 'keelson.dev/hold': 'INC-1' } })).join(), 'ObjectHeld: it is held: INC-1');
   const several = against(live({ labels: {}, deletionTimestamp: 'x' }));
   assert.is(several.length, 2, 'all of it at once');
 });

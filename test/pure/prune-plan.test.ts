@@ -115,7 +115,18 @@ const kinds: [string, string][] = [
   ['v1', 'PersistentVolumeClaim'],
   ['example.com/v1', 'Widget'],
 ];
-const lives = ['ours', 'other', 'none', 'kept', 'disabled', 'claimed', 'held', 'copied', 'unlabelled'] as const;
+const lives = [
+  'ours',
+  'other',
+  'none',
+  'kept',
+  'disabled',
+  'claimed',
+  'held',
+  'quiesced',
+  'copied',
+  'unlabelled',
+] as const;
 
 const anyObject = fc.record({
   kind: fc.constantFrom(...kinds),
@@ -148,6 +159,8 @@ function metaOf(of: LedgerEntry, live: One['live']): ObjectMeta | undefined {
       return liveMeta(of, { labels: { [labels.release]: 'another' } });
     case 'held':
       return notes({ [annotations.hold]: 'x' });
+    case 'quiesced':
+      return notes({ [annotations.quiesce]: 'x' });
     case 'copied':
       return liveMeta(of, { annotations: { [annotations.id]: '/ConfigMap/demo/original' } });
     case 'unlabelled':
@@ -199,8 +212,10 @@ test('the planner never names what is wanted, unmanaged, kept, held, handed over
         assert.not.ok(groupKindOfId(id) === '/PersistentVolumeClaim');
         const notes = live?.annotations ?? {};
         assert.equal(
-          [notes['helm.sh/resource-policy'], notes[annotations.prune], notes[annotations.hold]],
-          [undefined, undefined, undefined],
+          ['helm.sh/resource-policy', annotations.prune, annotations.hold, annotations.quiesce].map(
+            (name) => notes[name],
+          ),
+          [undefined, undefined, undefined, undefined],
         );
         assert.ok(input.policy.enabled);
       }
