@@ -107,7 +107,8 @@ export async function call(
     if (last || !isTransient(answer.status, answer.text)) return answer;
     // A 500 or 504 to a write may come after its effect.
     lost ||= request.method !== 'GET' && (answer.status === 500 || answer.status === 504);
-    const wanted = retryAfterMs(answer.headers, caller.clock.now());
+    // How long a cache takes to be filled nobody knows; mostly it is a moment, and the header says a second regardless.
+    const wanted = isFilling(answer) ? undefined : retryAfterMs(answer.headers, caller.clock.now());
     if (wanted !== undefined && wanted > caller.maxRetryAfterMs) return answer;
     await caller.clock.sleep(Math.max(wanted ?? 0, backoff(caller.backoff, attempt, caller.random)), options.signal);
   }
@@ -132,7 +133,8 @@ async function attemptOnce(
     });
     status = response.status;
     const text = await readText(response);
-    learnt = isOverload(status, text) ? ['throttled', pauseOf(response.headers, caller)] : ['answered'];
+    const overload = status === 429 && !isFilling({ status, text });
+    learnt = overload ? ['throttled', pauseOf(response.headers, caller)] : ['answered'];
     return { type: 'answer', status, headers: response.headers, text };
   } catch (error) {
     if (!(error instanceof TransportError)) throw error;
@@ -150,8 +152,8 @@ async function attemptOnce(
 }
 
 /** A list of a kind whose cache is being filled is asked to wait with a 429, too: that is about this kind alone. */
-function isOverload(status: number, text: string): boolean {
-  return status === 429 && !text.includes('storage is (re)initializing');
+function isFilling({ status, text }: Pick<Answer, 'status' | 'text'>): boolean {
+  return status === 429 && text.includes('storage is (re)initializing');
 }
 
 /** What the server asks one request to wait it asks everything of this account, since it counts by account. */
