@@ -91,9 +91,10 @@ test('a payload out of an artifact is carried out; the revision is told in statu
     const { bed, flux } = w;
     const first = await w.payload('one');
     await w.want(first);
-    const executor = w.run();
-    const waiting = await bed.untilStatus('it waits', (s) => is(s, 'Accepted', 'False'));
-    assert.is(waiting.raw.failures[0].reason, 'ArtifactNotReady');
+    // Nothing but the watch of the source can end a wait as long as this one.
+    const slow = { initialMs: 60_000, factor: 1, maxMs: 60_000, jitter: 0 };
+    const executor = w.run({ worker: { reconcileMs: 60_000, backoff: slow } });
+    const waiting = await bed.untilStatus('it waits', (s) => s.raw.failures?.[0]?.reason === 'ArtifactNotReady');
     assert.match(waiting.raw.failures[0].message, 'does not exist');
     assert.is(waiting.condition('Ready')?.status, 'Unknown', 'waiting for a source is no failure');
     await flux.offer(w.ref, { ...(await w.artifact(first, 'main@sha1:one')), origin: 'specs@sha1:abc' });
