@@ -38,6 +38,8 @@ export class UnsafeArchive extends Error {
 
 function safePath(name: string): string {
   const path = name.replace(/^(\.\/)+/, '').replace(/\/+$/, '');
+  // Some archives begin with an entry for the folder that everything else is in.
+  if (path === '.') return '';
   if (path.includes('\u0000') || path.includes('\\'))
     throw new UnsafeArchive('archive entry has a forbidden character', name);
   if (path.startsWith('/') || /^[A-Za-z]:/.test(path))

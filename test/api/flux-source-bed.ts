@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http';
 import { payloadObjectId } from '../../constructs/api/payload.ts';
 import { sha256Hex } from '../../constructs/lib/digest.ts';
 import type { JsonObject } from '../../constructs/lib/json.ts';
-import { gzipFixed, packTar, type TarFile } from '../../constructs/lib/tar.ts';
+import type { TarFile } from '../../constructs/lib/tar.ts';
 import { dumpYaml } from '../../constructs/lib/yaml.ts';
 import type { FluxSourceRef } from '../../executor/source/flux-artifact.ts';
 import type { SharedServer } from '../apiserver/shared.ts';
@@ -10,6 +10,7 @@ import { type StandInServer, startServer } from '../standins/httpserver.ts';
 import { readDefinitions } from '../tools/definitions.ts';
 import { until } from './kubeBed.ts';
 import type { BuiltPayload } from './slice-payload.ts';
+import { tarOf } from './tar-entries.ts';
 
 const plurals: Readonly<Record<FluxSourceRef['kind'], string>> = {
   GitRepository: 'gitrepositories',
@@ -37,8 +38,12 @@ export function treeFiles({ payload }: BuiltPayload, folder: string): TarFile[] 
   return [{ path: `${folder}/index.json`, bytes: Buffer.from(JSON.stringify(index, null, 2)) }, ...files];
 }
 
-/** An archive as source-controller stores it. */
-export const packed = async (files: readonly TarFile[]): Promise<Uint8Array> => gzipFixed(await packTar(files));
+/** An archive as source-controller stores it: it begins with an entry for the folder that everything is in. */
+export const packed = (files: readonly TarFile[]): Promise<Uint8Array> =>
+  tarOf([
+    { name: '.', type: 'directory' },
+    ...files.map(({ path, bytes }) => ({ name: path, body: Buffer.from(bytes) })),
+  ]);
 
 /** What the next request for a path is answered with. */
 type Answer = (response: ServerResponse) => unknown;

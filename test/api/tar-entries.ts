@@ -3,7 +3,7 @@ import { pack } from 'tar-stream';
 
 export interface TarEntry {
   readonly name: string;
-  readonly type?: 'file' | 'symlink' | 'link';
+  readonly type?: 'file' | 'directory' | 'symlink' | 'link';
   readonly linkname?: string;
   readonly body?: string | Buffer;
 }

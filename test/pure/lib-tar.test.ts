@@ -30,6 +30,23 @@ const refusal = async (bytes: Uint8Array, limits = defaultTarLimits): Promise<st
   return String(error);
 };
 
+test('an entry for the top folder is no file and no way out', async () => {
+  for (const top of ['.', './'])
+    assert.equal(
+      (
+        await readTarGz(
+          await archive([
+            { name: top, type: 'directory' },
+            { name: 'a', body: 'a' },
+          ]),
+        )
+      ).map((f) => f.path),
+      ['a'],
+    );
+  const error = await readTarGz(await archive([{ name: '.', body: 'a' }])).catch((e: unknown) => e);
+  assert.match(String(error), 'has no name');
+});
+
 test('files that are not wanted are let go, and checked all the same', async () => {
   const wanted = (path: string): boolean => path.startsWith('in/');
   const plain = await archive([
