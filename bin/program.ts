@@ -73,7 +73,7 @@ function renderingCommands({ program, action }: Root): void {
     .option('--dry-run', 'say what would be committed')
     .option('--key <file>', 'private key; KEELSON_SIGNING_KEY_FILE or KEELSON_SIGNING_KEY when absent')
     .option('--unsigned', 'publish payloads without a signature')
-    .option('--forget-kinds', 'take back the right to remove kinds that no payload holds any more')
+    .option('--forget-kinds', 'take back the rights to objects that no payload names any more')
     .action(action(() => import('./commands/publish.ts')));
   program
     .command('approve <release>')

@@ -191,8 +191,15 @@ export const clusterSpec = z
           .meta({ description: 'Further kinds, as group/Kind, that payloads may hold.' }),
         principals: z
           .strictObject({
-            courier: requiredText(253).meta({ description: 'User name of the courier.' }),
-            admins: z.array(requiredText(253)).max(32).meta({ description: 'User names of people.' }),
+            courier: requiredText(253).optional().meta({
+              description:
+                'User name of the courier; the account of the controller that delivery.courier names when absent.',
+            }),
+            admins: z
+              .array(requiredText(253))
+              .max(32)
+              .default([])
+              .meta({ description: 'User and group names of people, besides group system:masters.' }),
           })
           .optional()
           .meta({ description: 'Who may write Releases, payloads and trust objects.' }),

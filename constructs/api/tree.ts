@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { digest, dnsLabel, groupKind, relativePath } from './fields.ts';
+import { limits } from './constants.ts';
+import { digest, dnsLabel, relativePath, requiredText } from './fields.ts';
 import { readShape, type Shaped } from './shape.ts';
 
 /** The rendered tree of a cluster: what publishing commits and couriers apply. */
@@ -33,8 +34,8 @@ export const treeIndex = z.strictObject({
   formatVersion: z.literal(1),
   cluster: dnsLabel(),
   releases: z.array(z.strictObject({ name: dnsLabel(), digest: digest() })).max(256),
-  /** Kinds that payloads once held and no longer do: the executor keeps the right to remove what is left of them. */
-  departedKinds: z.array(groupKind()).max(512),
+  /** Ids of objects that payloads once named and no longer do, the newest last: the executor keeps its rights to them. */
+  departed: z.array(requiredText(700)).max(limits.objects),
   files: z
     .array(
       z.strictObject({

@@ -1,6 +1,6 @@
 import type { Construct } from 'constructs';
-import type { ClusterSpec } from '../api/cluster.ts';
-import { annotations, apiGroup, roleName, trustSecret } from '../api/constants.ts';
+import { argoOf, type ClusterSpec, fluxOf } from '../api/cluster.ts';
+import { annotations, apiGroup, labels, roleName, trustSecret } from '../api/constants.ts';
 import { kinds } from '../api/kinds/index.ts';
 import type { JsonObject } from '../lib/json.ts';
 import { keptByCouriers } from './couriers.ts';
@@ -9,7 +9,10 @@ import { ownLabels } from './system.ts';
 
 /** Admission policies of the API server (Kubernetes 1.30 and later); they need no webhook, and so can not be down. */
 
-type Spec = Pick<ClusterSpec, 'executor' | 'allow' | 'deletionGuard'>;
+type Spec = Pick<ClusterSpec, 'executor' | 'allow' | 'deletionGuard' | 'delivery'>;
+
+/** What the executor keeps for itself, as ConfigMaps say it. */
+const executorRecords = ['retained', 'ledger', 'plan', 'report', 'uninstall'];
 
 const admission = 'admissionregistration.k8s.io/v1';
 
@@ -90,6 +93,14 @@ function deletionGuard(spec: Spec): NamedManifest[] {
         messageExpression: `"deletion of " + request.resource.resource + " " + string(oldObject.metadata.name) + " is guarded: annotate it with ${key}=" + string(oldObject.metadata.uid) + " if it is meant"`,
         message: `deletion is guarded: annotate the object with ${key}=<its UID> if it is meant`,
       },
+      {
+        // The garbage collector takes what such an object owns before the executor can let go of it.
+        expression:
+          "request.resource.resource in ['customresourcedefinitions', 'namespaces'] || variables.namespaceGoes || !has(request.options) || !has(request.options.propagationPolicy) || request.options.propagationPolicy != 'Foreground'",
+        reason: 'Forbidden',
+        message:
+          'deletion in the foreground takes along what the object owns: delete it with propagationPolicy Background (kubectl delete without --cascade=foreground)',
+      },
     ],
   });
 }
@@ -101,36 +112,56 @@ const writes = (group: string, resources: string[]): JsonObject => ({
   resources,
 });
 
-/** Prefixes of ConfigMaps that only the executor writes. */
-const executorOnly = ['keelson-retained-', 'keelson-ledger-', 'keelson-plan-', 'keelson-report-'];
+/** Who always may: the group that no rule of RBAC holds back either. */
+const masters = 'system:masters';
+
+/** Account under which the courier writes; undefined when a person delivers. */
+function courierAccount({ allow, delivery }: Spec): string | undefined {
+  if (allow.principals?.courier !== undefined) return allow.principals.courier;
+  switch (delivery.courier) {
+    case 'flux':
+      return `system:serviceaccount:${fluxOf(delivery).namespace}:kustomize-controller`;
+    case 'argo':
+      return `system:serviceaccount:${argoOf(delivery).namespace}:argocd-application-controller`;
+    case 'none':
+      return undefined;
+  }
+}
+
+/** What is in a ConfigMap of ours is told by its name and by its label: readers go by either. */
+const holding = (what: readonly string[]): string => {
+  const prefixes = list(what.map((word) => `keelson-${word}-`));
+  return `(${prefixes}.exists(prefix, variables.name.startsWith(prefix)) || variables.holds.exists(held, held in ${list(what)}))`;
+};
+
+const labelled = `[object, oldObject].filter(each, each != null && has(each.metadata.labels) && '${labels.holds}' in each.metadata.labels)`;
 
 /**
  * Who may write what decides over the cluster: Releases and inbox by the courier and administrators, the executor's own
- * records by the executor, trusted keys by administrators alone. Without `allow.principals` nobody is known who should
- * write the first, so only the executor's records are held.
+ * records by the executor, trusted keys by administrators alone. Whoever may do anything else in the cluster, or in this
+ * namespace, may not do that.
  */
 function writers(spec: Spec): NamedManifest[] {
-  const { principals } = spec.allow;
-  const admins = principals?.admins ?? ['system:masters'];
-  const courier =
-    principals === undefined ? 'true' : `request.userInfo.username == ${JSON.stringify(principals.courier)}`;
-  const trust = principals === undefined ? 'true' : 'variables.admin';
-  const starts = (prefixes: readonly string[]): string =>
-    `${list(prefixes)}.exists(prefix, variables.name.startsWith(prefix))`;
-  const who = (expression: string, message: string): JsonObject => ({
+  const { namespace } = spec.executor;
+  const admins = [masters, ...(spec.allow.principals?.admins ?? [])];
+  const courier = courierAccount(spec);
+  const through = courier === undefined ? 'deliver as an administrator' : `deliver it through the courier (${courier})`;
+  const join = 'let an administrator add your user or group to spec.allow.principals.admins of cluster.yaml';
+  const who = (expression: string, rule: string, remedy: string): JsonObject => ({
     expression: `variables.namespaceGoes || ${expression}`,
     reason: 'Forbidden',
-    message,
+    message: `${rule}; ${remedy}`,
+    messageExpression: `request.userInfo.username + " may not write " + request.resource.resource + " " + variables.name + ": " + ${JSON.stringify(`${rule}; ${remedy}`)}`,
   });
   return policy('keelson-writers', {
     matchConstraints: {
-      namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': spec.executor.namespace } },
+      namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': namespace } },
       resourceRules: [writes(apiGroup, ['releases', 'releases/status']), writes('', ['configmaps', 'secrets'])],
     },
     matchConditions: [
       {
         name: 'ours',
-        expression: `request.resource.group == '${apiGroup}' || (request.operation == 'DELETE' ? oldObject : object).metadata.name.startsWith('keelson-')`,
+        expression: `request.resource.group == '${apiGroup}' || (request.operation == 'DELETE' ? oldObject : object).metadata.name.startsWith('keelson-') || ${labelled}.size() > 0`,
       },
     ],
     variables: [
@@ -138,15 +169,19 @@ function writers(spec: Spec): NamedManifest[] {
         name: 'name',
         expression: "string(request.operation == 'DELETE' ? oldObject.metadata.name : object.metadata.name)",
       },
+      { name: 'holds', expression: `${labelled}.map(each, string(each.metadata.labels['${labels.holds}']))` },
       {
         name: 'executor',
-        expression: `request.userInfo.username == 'system:serviceaccount:${spec.executor.namespace}:${roleName('executor')}'`,
+        expression: `request.userInfo.username == 'system:serviceaccount:${namespace}:${roleName('executor')}'`,
       },
       {
         name: 'admin',
         expression: `request.userInfo.username in ${list(admins)} || (has(request.userInfo.groups) && request.userInfo.groups.exists(group, group in ${list(admins)}))`,
       },
-      { name: 'courier', expression: courier },
+      {
+        name: 'courier',
+        expression: courier === undefined ? 'false' : `request.userInfo.username == ${JSON.stringify(courier)}`,
+      },
       {
         name: 'namespaceGoes',
         expression:
@@ -159,22 +194,27 @@ function writers(spec: Spec): NamedManifest[] {
       who(
         "variables.resource != 'releases' || !variables.status || variables.executor || variables.admin",
         'only the executor writes the status of a Release',
+        'change its spec, through Git',
       ),
       who(
         "variables.resource != 'releases' || variables.status || variables.courier || variables.admin || (variables.executor && request.operation == 'UPDATE' && object.spec == oldObject.spec)",
-        'only the courier and administrators named in spec.allow.principals write a Release',
+        'only the courier and administrators write a Release',
+        `${through}, or ${join}`,
       ),
       who(
-        "variables.resource != 'configmaps' || !variables.name.startsWith('keelson-payload-') || variables.courier || variables.admin",
-        'only the courier and administrators named in spec.allow.principals deliver payloads',
+        `variables.resource != 'configmaps' || !${holding(['payload'])} || variables.courier || variables.admin`,
+        'only the courier and administrators deliver payloads',
+        `${through}, or ${join}`,
       ),
       who(
-        `variables.resource != 'configmaps' || !${starts(executorOnly)} || variables.executor || variables.admin`,
+        `variables.resource != 'configmaps' || !${holding(executorRecords)} || variables.executor || variables.admin`,
         'only the executor writes its retained payloads, ledger, plans and reports',
+        `an administrator may restore them from a backup; ${join}`,
       ),
       who(
-        `variables.resource != 'secrets' || variables.name != '${trustSecret}' || ${trust}`,
-        'only administrators named in spec.allow.principals write the keys that are trusted',
+        `variables.resource != 'secrets' || variables.name != '${trustSecret}' || variables.admin`,
+        'only administrators write the keys that are trusted',
+        join,
       ),
     ],
   });

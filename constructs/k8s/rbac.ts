@@ -1,18 +1,18 @@
 import type { Construct } from 'constructs';
-import { networkNamespace, roleName, trustSecret } from '../api/constants.ts';
+import { annotations, networkNamespace, neverPrunedKinds, roleName, trustSecret } from '../api/constants.ts';
 import { kubeOVNInstallationKind } from '../api/kinds/kubeovn-installation.ts';
 import type { Requirement } from '../api/payload.ts';
 import { groupKindOf } from '../api/plan.ts';
 import { isObject, type JsonObject } from '../lib/json.ts';
-import { groupOf, identityOf } from '../lib/names.ts';
+import { groupOf, identityOf, parseObjectId } from '../lib/names.ts';
 import { type Account, AccountBinding, rbacGroup, rbacVersion } from './binding.ts';
 import { builtinKind, crdKind, guessResource } from './kinds.ts';
 import { ManifestObject } from './manifest.ts';
 import { ownLabels } from './system.ts';
 
 /**
- * Rights of the executor. What it does for itself is fixed; what it may do with objects follows from the objects that
- * the payloads name, so that a cluster without a network payload grants nothing of a network.
+ * Rights of the executor. What it does for itself is fixed; what it may write are the very objects that the payloads name, or
+ * named before. Every write of an object is an apply-PATCH to its name, so that rights can be bound to names, creation included.
  */
 
 export interface Rights {
@@ -21,10 +21,8 @@ export interface Rights {
   /** All objects of all payloads. */
   readonly objects: readonly JsonObject[];
   readonly requires: readonly Requirement[];
-  /** `group/Kind` of further kinds that the cluster's settings allow. */
-  readonly extraKinds: readonly string[];
-  /** `group/Kind` of kinds whose last object has left the payloads: it may still have to be pruned. */
-  readonly departedKinds: readonly string[];
+  /** Ids of objects that earlier payloads named: until the newest one is accepted they are kept, and then pruned. */
+  readonly departed: readonly string[];
   /** Whether payloads are fetched from artifacts of Flux. */
   readonly artifacts: boolean;
 }
@@ -38,6 +36,8 @@ interface Rule extends JsonObject {
 
 const read = ['get', 'list', 'watch'];
 const write = ['create', 'patch', 'delete'];
+/** Lists and watches know no names. */
+const look = ['list', 'watch'];
 
 const rule = (group: string, resources: string[], verbs: string[], names?: string[]): Rule => ({
   apiGroups: [group],
@@ -62,7 +62,38 @@ function resourceFinder(objects: readonly JsonObject[]): (groupKind: string) => 
   };
 }
 
+const webhookKinds: readonly string[] = [
+  'admissionregistration.k8s.io/MutatingWebhookConfiguration',
+  'admissionregistration.k8s.io/ValidatingWebhookConfiguration',
+];
+
 const sorted = (values: Iterable<string>): string[] => [...new Set(values)].sort();
+
+/** An object that may be written. */
+interface Target {
+  readonly groupKind: string;
+  readonly namespace: string | undefined;
+  readonly name: string;
+  /** Nothing ever removes it. */
+  readonly stays: boolean;
+}
+
+/** Objects of the payloads, and those that left them. */
+function targetsOf({ objects, departed }: Rights): Target[] {
+  const present = objects.map((object): Target => {
+    const identity = identityOf(object);
+    const groupKind = groupKindOf(identity);
+    const notes = isObject(object.metadata) && isObject(object.metadata.annotations) ? object.metadata.annotations : {};
+    const stays = neverPrunedKinds.includes(groupKind) && notes[annotations.absent] !== 'true';
+    return { groupKind, namespace: identity.namespace, name: identity.name, stays };
+  });
+  const former = departed.map((id): Target => {
+    const { group, kind, namespace, name } = parseObjectId(id);
+    const groupKind = `${group}/${kind}`;
+    return { groupKind, namespace, name, stays: neverPrunedKinds.includes(groupKind) };
+  });
+  return [...present, ...former];
+}
 
 /** Kinds by group, as one rule per group. */
 function kindRules(kinds: Iterable<string>, verbs: string[], resource: (kind: string) => string): Rule[] {
@@ -74,11 +105,26 @@ function kindRules(kinds: Iterable<string>, verbs: string[], resource: (kind: st
   return [...byGroup].map(([group, resources]) => rule(group, sorted(resources), verbs));
 }
 
-function objectRules(rights: Rights): Rule[] {
-  const resource = resourceFinder(rights.objects);
-  const held = new Set([...rights.objects.map((o) => groupKindOf(identityOf(o))), ...rights.extraKinds]);
-  const departed = rights.departedKinds.filter((kind) => !held.has(kind));
-  return [...kindRules(held, [...read, ...write], resource), ...kindRules(departed, [...read, 'delete'], resource)];
+/** What may be done with objects by their names, as one rule per kind. */
+function namedRules(targets: readonly Target[], resource: (kind: string) => string): Rule[] {
+  const rules = [false, true].flatMap((stays) => {
+    const verbs = ['get', ...write].filter((verb) => !stays || verb !== 'delete');
+    const some = targets.filter((target) => target.stays === stays);
+    return sorted(some.map(({ groupKind }) => groupKind)).map((groupKind) => {
+      const names = some.filter((target) => target.groupKind === groupKind).map(({ name }) => name);
+      return rule(groupKind.slice(0, groupKind.indexOf('/')), [resource(groupKind)], verbs, sorted(names));
+    });
+  });
+  return rules;
+}
+
+/** What may be looked at: of every kind, all objects, since what is live is found by its labels. */
+function lookRules(targets: readonly Target[], resource: (kind: string) => string): Rule[] {
+  const held = new Set(targets.map(({ groupKind }) => groupKind));
+  // A webhook is written once something ready stands behind it.
+  const hooks = [...held].some((kind) => webhookKinds.includes(kind));
+  const endpoints = hooks ? [rule('discovery.k8s.io', ['endpointslices'], ['list'])] : [];
+  return [...endpoints, ...kindRules(held, look, resource)];
 }
 
 /**
@@ -120,18 +166,15 @@ const reconciled = [kubeOVNInstallationKind];
 function ownClusterRules(): Rule[] {
   const specs = reconciled.flatMap(({ group, plural }) => [
     rule(group, [plural], ['get', 'list', 'watch', 'patch']),
-    rule(group, [`${plural}/status`], ['get', 'patch']),
-    // Owner references that block the owner's deletion need this right.
-    rule(group, [`${plural}/finalizers`], ['update']),
+    rule(group, [`${plural}/status`], ['patch']),
   ]);
   return [
-    rule('', ['namespaces', 'nodes', 'pods'], read),
-    rule('', ['events'], ['create', 'patch']),
-    rule('events.k8s.io', ['events'], ['create', 'patch']),
-    rule('apps', ['replicasets', 'controllerrevisions'], read),
-    rule('apiextensions.k8s.io', ['customresourcedefinitions'], read),
-    rule('admissionregistration.k8s.io', ['mutatingwebhookconfigurations', 'validatingwebhookconfigurations'], read),
-    rule('authorization.k8s.io', ['selfsubjectaccessreviews'], ['create']),
+    rule('', ['namespaces'], ['get']),
+    rule('', ['nodes'], ['list']),
+    rule('events.k8s.io', ['events'], ['create']),
+    // Whether a kind is gone for good, only its definition tells, whoever brought it.
+    rule('apiextensions.k8s.io', ['customresourcedefinitions'], ['get', 'list']),
+    rule('authorization.k8s.io', ['selfsubjectaccessreviews', 'selfsubjectrulesreviews'], ['create']),
     ...specs,
   ];
 }
@@ -144,11 +187,11 @@ const artifactRules = (): Rule[] => [
 
 function ownRules(): Rule[] {
   return [
-    rule('keelson.dev', ['releases'], [...read, 'patch']),
-    rule('keelson.dev', ['releases/status'], ['get', 'patch']),
+    rule('keelson.dev', ['releases'], read),
+    rule('keelson.dev', ['releases/status'], ['patch']),
     rule('', ['configmaps'], [...read, ...write]),
     rule('', ['secrets'], ['get'], [trustSecret]),
-    rule('coordination.k8s.io', ['leases'], [...read, 'create', 'update', 'delete']),
+    rule('coordination.k8s.io', ['leases'], ['get', 'create', 'update']),
   ];
 }
 
@@ -176,6 +219,9 @@ export function executorRBAC(scope: Construct, rights: Rights): void {
   const namespaces = namespacesOf(rights);
   const early = namespaces.filter((namespace) => standing(rights).includes(namespace));
   const later = namespaces.filter((namespace) => !early.includes(namespace));
+  const targets = targetsOf(rights);
+  const resource = resourceFinder(rights.objects);
+  const isEarly = ({ namespace }: Target): boolean => namespace !== undefined && early.includes(namespace);
   new ManifestObject(scope, {
     apiVersion: 'v1',
     kind: 'ServiceAccount',
@@ -184,13 +230,18 @@ export function executorRBAC(scope: Construct, rights: Rights): void {
   grant(scope, account, undefined, [
     ...ownClusterRules(),
     ...(rights.artifacts ? artifactRules() : []),
-    ...objectRules(rights),
+    ...lookRules(targets, resource),
+    ...namedRules(
+      targets.filter((target) => !isEarly(target)),
+      resource,
+    ),
     ...escalationRules(rights.objects, 'clusterroles'),
     ...later.flatMap((namespace) => payloadRules(rights, namespace)),
   ]);
   for (const namespace of early) {
     const own = namespace === rights.namespace ? ownRules() : [];
-    const rules = [...own, ...payloadRules(rights, namespace)];
+    const here = targets.filter((target) => target.namespace === namespace);
+    const rules = [...own, ...namedRules(here, resource), ...payloadRules(rights, namespace)];
     if (rules.length > 0) grant(scope, account, namespace, rules);
   }
 }
@@ -199,7 +250,7 @@ function namespacesOf(rights: Rights): string[] {
   return sorted([
     rights.namespace,
     ...rights.requires.map((need) => need.namespace),
-    ...rights.objects.map((object) => identityOf(object).namespace ?? ''),
+    ...targetsOf(rights).map((target) => target.namespace ?? ''),
   ]).filter((namespace) => namespace !== '');
 }
 

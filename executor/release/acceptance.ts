@@ -3,7 +3,7 @@
  * written in them, and everything that is wrong is told at once.
  */
 
-import { type PayloadContent, payloadObjectId } from '../../constructs/api/payload.ts';
+import type { PayloadContent } from '../../constructs/api/payload.ts';
 import { makePlan, needsApproval, type Plan } from '../../constructs/api/plan.ts';
 import type { AcceptanceStep, ReleaseSpec } from '../../constructs/api/release.ts';
 import type { Clock } from '../../constructs/lib/clock.ts';
@@ -16,7 +16,7 @@ import type { KubeClient } from '../kube/client.ts';
 import type { KubeObject } from '../kube/types.ts';
 import type { RetainedStore } from '../source/retained.ts';
 import type { PayloadSources, SourceRevision } from '../source/source.ts';
-import { type Handled, missingRights, neededRights } from './access.ts';
+import { handledBy, missingRights, neededRights } from './access.ts';
 import type { Classification, DomainSession, DomainTarget, SealedDomain } from './domain.ts';
 import { lintDefinition, lintMarks, lintWebhooks } from './lint.ts';
 import { type Loaded, loadPayload } from './load.ts';
@@ -173,7 +173,7 @@ async function preconditions(
   const { client } = deps;
   const { signal } = input;
   const { content } = loaded.payload.index;
-  const rights = await neededRights(client, handledBy(input, loaded), loaded.items, signal);
+  const rights = await neededRights(client, handledBy(loaded.items, input.previous?.content), loaded.items, signal);
   return [
     ...checkDependencies(input.spec.dependsOn, deps.releaseOf),
     ...lintMarks(loaded.items, input.release),
@@ -183,21 +183,6 @@ async function preconditions(
     ...(await checkNodes(client, content, signal)),
     ...(await checkSpecs(client, content, signal)),
     ...(await missingRights(client, rights, signal)),
-  ];
-}
-
-/** Everything that the payload writes or removes, with the verbs that this takes. */
-function handledBy(input: AcceptInput, { items }: Loaded): Handled[] {
-  const wanted = new Set(items.map(({ id }) => id));
-  const going = (input.previous?.content.phases ?? [])
-    .flatMap(({ objects }) => objects)
-    .filter((entry) => !wanted.has(payloadObjectId(entry)) && !entry.keep && !entry.absent);
-  return [
-    ...items.map(({ entry }): Handled => {
-      if (entry.absent) return { entry, verbs: ['get', 'delete'] };
-      return { entry, verbs: entry.recreate ? ['get', 'patch', 'create', 'delete'] : ['get', 'patch', 'create'] };
-    }),
-    ...going.map((entry): Handled => ({ entry, verbs: ['get', 'delete'] })),
   ];
 }
 

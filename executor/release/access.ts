@@ -1,7 +1,8 @@
 /** Whether this executor may do what a plan needs: every missing rule at once. */
-import { managers } from '../../constructs/api/constants.ts';
-import type { PayloadObject } from '../../constructs/api/payload.ts';
-import { isObject } from '../../constructs/lib/json.ts';
+import { managers, neverPrunedKinds } from '../../constructs/api/constants.ts';
+import { type PayloadContent, type PayloadObject, payloadObjectId } from '../../constructs/api/payload.ts';
+import { groupKindOf } from '../../constructs/api/plan.ts';
+import { isObject, type JsonObject, type JsonValue } from '../../constructs/lib/json.ts';
 import { groupOf } from '../../constructs/lib/names.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
 import { eachLimited } from '../apply/concurrency.ts';
@@ -21,9 +22,25 @@ export interface NeededRight {
 }
 
 /** An object and what is to be done with it. */
-export interface Handled {
+interface Handled {
   readonly entry: Pick<PayloadObject, 'apiVersion' | 'kind' | 'namespace' | 'name'>;
   readonly verbs: readonly NeededRight['verb'][];
+}
+
+/** Everything that a payload writes or removes when it takes the place of `previous`, with the verbs that this takes. */
+export function handledBy(items: readonly Item[], previous: PayloadContent | undefined): Handled[] {
+  const wanted = new Set(items.map(({ id }) => id));
+  const going = (previous?.phases ?? [])
+    .flatMap(({ objects }) => objects)
+    .filter((entry) => !wanted.has(payloadObjectId(entry)) && !entry.keep && !entry.absent)
+    .filter((entry) => !neverPrunedKinds.includes(groupKindOf(entry)));
+  return [
+    ...items.map(({ entry }): Handled => {
+      if (entry.absent) return { entry, verbs: ['get', 'delete'] };
+      return { entry, verbs: entry.recreate ? ['get', 'patch', 'create', 'delete'] : ['get', 'patch', 'create'] };
+    }),
+    ...going.map((entry): Handled => ({ entry, verbs: ['get', 'delete'] })),
+  ];
 }
 
 /** Plural name of a kind: as it is served, or as the CRD that comes with the payload says. */
@@ -76,7 +93,7 @@ export async function neededRights(
   return [...rights.values()];
 }
 
-type Answer = 'allowed' | 'denied' | { readonly unavailable: string };
+type Answer = 'allowed' | 'denied' | 'unknown';
 
 async function review(
   client: KubeClient,
@@ -101,13 +118,79 @@ async function review(
   const answer = await client.create(question, { fieldManager: managers.objects, signal });
   if (answer.type === 'created')
     return isObject(answer.object.status) && answer.object.status.allowed === true ? 'allowed' : 'denied';
-  return { unavailable: 'message' in answer ? answer.message : 'no answer' };
+  return 'unknown';
 }
 
 const describe = ({ verb, group, resource, namespace }: NeededRight): string =>
   `${verb} ${resource}${group === '' ? '' : `.${group}`}${namespace === undefined ? '' : ` in ${namespace}`}`;
 
-/** Every right that is missing. A right that rules give for single names is asked for name by name. */
+/** What the account may do in one namespace, as the API server tells it. */
+interface Granted {
+  readonly rules: readonly JsonObject[];
+  /** False when an authorizer can not list its rules: then what is not among them may be granted all the same. */
+  readonly complete: boolean;
+}
+
+const has = (values: JsonValue | undefined, wanted: string): boolean =>
+  Array.isArray(values) && (values.includes(wanted) || values.includes('*'));
+
+/** Whether a rule gives a right; a rule for names gives it for these alone. */
+const gives = (rule: JsonObject, { verb, group, resource }: NeededRight, name: string | undefined): boolean => {
+  const { resourceNames } = rule;
+  const named = Array.isArray(resourceNames) && resourceNames.length > 0;
+  if (named && (name === undefined || !resourceNames.includes(name))) return false;
+  return has(rule.verbs, verb) && has(rule.apiGroups, group) && has(rule.resources, resource);
+};
+
+/** One question for all rights of a namespace, where asking about each of thousands of objects would take thousands. */
+async function grantedIn(client: KubeClient, namespace: string, signal: AbortSignal): Promise<Granted | Problem> {
+  const question: ReviewObject = {
+    apiVersion: 'authorization.k8s.io/v1',
+    kind: 'SelfSubjectRulesReview',
+    metadata: {},
+    spec: { namespace },
+  };
+  const answer = await client.create(question, { fieldManager: managers.objects, signal });
+  if (answer.type !== 'created')
+    return { reason: 'ApiUnavailable', message: 'message' in answer ? answer.message : 'no answer' };
+  const status = isObject(answer.object.status) ? answer.object.status : {};
+  const rules = Array.isArray(status.resourceRules) ? status.resourceRules.filter(isObject) : [];
+  return { rules, complete: status.incomplete !== true };
+}
+
+/** Where the rights to cluster-scoped objects are asked about: they are the same everywhere. */
+const anywhere = 'default';
+/** How many names are asked about one by one when the rules can not be listed. */
+const mostAsked = 50;
+
+/** Names for which a right is missing; undefined when it is there for all that is needed. */
+async function missingFor(
+  client: KubeClient,
+  right: NeededRight,
+  { rules, complete }: Granted,
+  signal: AbortSignal,
+): Promise<readonly string[] | undefined> {
+  if (rules.some((rule) => gives(rule, right, undefined))) return undefined;
+  const open = right.names.filter((name) => !rules.some((rule) => gives(rule, right, name)));
+  if (right.names.length > 0 && open.length === 0) return undefined;
+  if (complete) return open;
+  if ((await review(client, right, signal)) === 'allowed') return undefined;
+  const denied: string[] = [];
+  for (const name of open.slice(0, mostAsked))
+    if ((await review(client, { ...right, name }, signal)) !== 'allowed') denied.push(name);
+  return denied.length === 0 && right.names.length > 0 ? undefined : denied;
+}
+
+function missing(right: NeededRight, denied: readonly string[]): Problem {
+  const few = `: ${denied.slice(0, 5).join(', ')}${denied.length > 5 ? ` and ${denied.length - 5} more` : ''}`;
+  return {
+    reason: 'AccessMissing',
+    message: `the executor's account may not ${describe(right)}${denied.length > 0 ? few : ''}`,
+    remedy: 'deliver unit 10-system of the same commit, which carries the rules, or grant them',
+  };
+}
+
+/** Every right that is missing, with the names that it is missing for. */
 export async function missingRights(
   client: KubeClient,
   rights: readonly NeededRight[],
@@ -116,23 +199,17 @@ export async function missingRights(
   const everything = await review(client, { verb: '*', group: '*', resource: '*' }, signal);
   if (everything === 'allowed') return [];
   const problems: Problem[] = [];
-  await eachLimited(rights, 8, async (right) => {
-    const answer = await review(client, right, signal);
-    if (answer === 'allowed') return;
-    if (answer !== 'denied') {
-      problems.push({ reason: 'ApiUnavailable', message: answer.unavailable });
+  const places = Map.groupBy(rights, ({ namespace }) => namespace ?? anywhere);
+  await eachLimited([...places], 8, async ([namespace, there]) => {
+    const granted = await grantedIn(client, namespace, signal);
+    if ('reason' in granted) {
+      problems.push(granted);
       return;
     }
-    const denied: string[] = [];
-    for (const name of right.names)
-      if ((await review(client, { ...right, name }, signal)) !== 'allowed') denied.push(name);
-    const few = `: ${denied.slice(0, 5).join(', ')}${denied.length > 5 ? ` and ${denied.length - 5} more` : ''}`;
-    if (denied.length > 0 || right.names.length === 0)
-      problems.push({
-        reason: 'AccessMissing',
-        message: `the executor's account may not ${describe(right)}${denied.length > 0 ? few : ''}`,
-        remedy: 'deliver unit 10-system of the same commit, which carries the rules, or grant them',
-      });
+    for (const right of there) {
+      const denied = await missingFor(client, right, granted, signal);
+      if (denied !== undefined) problems.push(missing(right, denied));
+    }
   });
   return problems;
 }

@@ -25,7 +25,7 @@ export interface SpanKeeperOptions {
   readonly clock: Clock;
   /** Called before every write. @throws when this process may not write any more. */
   readonly check: () => void;
-  /** Told of every position that was stored. */
+  /** Told of every change of the position. */
   readonly onSpan: (position: SpanPosition | undefined) => void;
   readonly signal: AbortSignal;
 }
@@ -40,7 +40,9 @@ export class SpanKeeper {
     this.#options = options;
     const { ledger, transition } = options;
     // Written with the ledger, which is always stored before the first write of a pass.
-    if (ledger.span !== undefined) ledger.span = turned(ledger.span, transition.digest);
+    if (ledger.span === undefined) return;
+    ledger.span = turned(ledger.span, transition.digest);
+    options.onSpan(ledger.span);
   }
 
   /** Before the writes of a phase; `writes` tells whether there are any. */

@@ -1,22 +1,25 @@
+import { limits } from '../../constructs/api/constants.ts';
+import { payloadObjectId } from '../../constructs/api/payload.ts';
 import { readIndex } from '../../constructs/api/payload-codec.ts';
-import { groupKindOf } from '../../constructs/api/plan.ts';
 import { readTreeIndex, type Tree, treeFile } from '../../constructs/api/tree.ts';
 
 /**
- * Kinds, as `group/Kind`, that earlier payloads of this tree held and the new ones do not. When the last object of a
- * kind leaves the payloads, the executor must still be able to remove it, perhaps days later, after an approval; so the
- * list only grows. A tree without a predecessor starts with none.
+ * Ids of objects that earlier payloads of this tree named and the new ones do not, in the order in which they left. Until
+ * the new payload is accepted, perhaps days later after an approval, the old one is enforced, and then its objects are removed: so
+ * the list only grows, and the oldest leave it when it is full. A tree without a predecessor starts with none.
  */
-export function departedKinds(previous: Tree | undefined, current: ReadonlySet<string>): string[] {
-  const kinds = new Set<string>();
+export function departedObjects(previous: Tree | undefined, current: ReadonlySet<string>): string[] {
+  const before: string[] = [];
+  const left: string[] = [];
   for (const [path, bytes] of previous ?? []) {
     if (path === treeFile) {
       const read = readTreeIndex(bytes);
-      if (read.ok) for (const kind of read.value.departedKinds) kinds.add(kind);
+      if (read.ok) before.push(...read.value.departed);
     } else if (/^payload\/[^/]+\/index\.json$/.test(path)) {
       const read = readIndex(bytes);
-      if (read.ok) for (const o of read.value.content.phases.flatMap((p) => p.objects)) kinds.add(groupKindOf(o));
+      if (read.ok)
+        left.push(...read.value.content.phases.flatMap((p) => p.objects.filter((o) => !o.absent).map(payloadObjectId)));
     }
   }
-  return [...kinds].filter((kind) => !current.has(kind)).sort();
+  return [...new Set([...before, ...left.sort()])].filter((id) => !current.has(id)).slice(-limits.objects);
 }

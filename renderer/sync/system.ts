@@ -17,8 +17,8 @@ export interface SystemInput {
   /** All objects of all payloads. */
   readonly objects: readonly JsonObject[];
   readonly requires: readonly Requirement[];
-  /** `group/Kind` of kinds that payloads no longer hold. */
-  readonly departedKinds: readonly string[];
+  /** Ids of objects that payloads no longer name. */
+  readonly departed: readonly string[];
 }
 
 /** The image of the executor as the lock pins it; a problem names the field of cluster.yaml. */
@@ -44,8 +44,7 @@ export function systemUnit(input: SystemInput, image: string): JsonObject[] {
       namespace: spec.executor.namespace,
       objects: input.objects,
       requires: input.requires,
-      extraKinds: spec.allow.extraKinds,
-      departedKinds: input.departedKinds,
+      departed: input.departed,
       artifacts,
     });
     admissionPolicies(scope, spec);

@@ -27,7 +27,7 @@ export function makeTree(
   cluster: string,
   releases: readonly { name: string; digest: string }[],
   files: ReadonlyMap<string, Uint8Array>,
-  departedKinds: readonly string[] = [],
+  departed: readonly string[] = [],
 ): Tree {
   const all = new Map([...files, ['.gitattributes', Buffer.from(gitAttributes)] as const]);
   const sorted = [...all].sort(([a], [b]) => (a < b ? -1 : 1));
@@ -35,7 +35,7 @@ export function makeTree(
     formatVersion: 1,
     cluster,
     releases: releases.map(({ name, digest }) => ({ name, digest })),
-    departedKinds: [...departedKinds],
+    departed: [...departed],
     files: sorted.map(([path, bytes]) => ({ path, sha256: sha256Digest(bytes).slice('sha256:'.length) })),
   };
   const list = Buffer.from(`${JSON.stringify(index, null, 2)}\n`);

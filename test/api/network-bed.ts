@@ -155,9 +155,18 @@ export const changes = (log: readonly RequestRecord[]): RequestRecord[] =>
 
 export async function networkBed(
   shop: Workshop,
-  options: { readonly chart?: ChartPin; readonly nodes?: readonly FakeNode[]; readonly with?: readonly Extra[] } = {},
+  options: {
+    readonly chart?: ChartPin;
+    readonly nodes?: readonly FakeNode[];
+    readonly with?: readonly Extra[];
+    readonly extraArgs?: readonly string[];
+  } = {},
 ): Promise<NetworkBed> {
-  const server = await startApiServer({ with: options.with ?? [], tools: { onProgress: (l) => console.error(l) } });
+  const server = await startApiServer({
+    with: options.with ?? [],
+    extraArgs: options.extraArgs ?? [],
+    tools: { onProgress: (l) => console.error(l) },
+  });
   const { admin } = server;
   const chart = options.chart ?? (await shop.chart());
   await createNodes(admin, options.nodes ?? controlNodes(3));

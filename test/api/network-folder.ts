@@ -32,6 +32,8 @@ export interface ClusterText {
   readonly chart: ChartPin;
   readonly spec?: Partial<InstallationSpecInput>;
   readonly settings?: Partial<ClusterInput['spec']>;
+  /** Further files of the folder by their path. */
+  readonly files?: Readonly<Record<string, string>>;
 }
 
 export const installationName = 'net';
@@ -111,6 +113,7 @@ export async function tryRender(
     await write(folder, 'cluster.yaml', dumpYaml(clusterYaml(shelf.host, text.settings) as unknown as JsonObject));
     await write(folder, 'inventory.yaml', dumpYaml(text.inventory as unknown as JsonObject));
     await write(folder, 'network.yaml', dumpYaml(networkYaml(shelf.host, text)));
+    for (const [path, content] of Object.entries(text.files ?? {})) await write(folder, path, content);
     const unlocked = await readClusterFolder(folder, 'clusters/test');
     const locked = await lockOf(shelf, bench, unlocked.source);
     if (!locked.ok) return { ok: false, problems: [...unlocked.problems, ...locked.problems] };

@@ -130,19 +130,28 @@ async function untilDenied(bed: NetworkBed, resourceAttributes: object): Promise
 }
 
 test('D15: every right that is missing is told at once', async ({ bed }) => {
-  const path = '/apis/rbac.authorization.k8s.io/v1/clusterroles/keelson-executor';
-  const { apiVersion, kind, metadata, rules } = await bed.get(path);
-  const role = { apiVersion, kind, metadata: { name: metadata.name, labels: metadata.labels } };
+  const rbac = '/apis/rbac.authorization.k8s.io/v1';
+  const paths = ['clusterroles', 'namespaces/kube-system/roles'].map((place) => `${rbac}/${place}/keelson-executor`);
   const denied = ['daemonsets', 'services'];
-  const fewer = rules
-    .map((rule: Loose) => ({ ...rule, resources: rule.resources.filter((name: string) => !denied.includes(name)) }))
-    .filter((rule: Loose) => rule.resources.length > 0 && !rule.verbs.includes('escalate'));
+  const fewer = (rules: Loose[]): Loose[] =>
+    rules
+      .map((rule: Loose) => ({ ...rule, resources: rule.resources.filter((name: string) => !denied.includes(name)) }))
+      .filter((rule: Loose) => rule.resources.length > 0 && !rule.verbs.includes('escalate'));
+  const roles: Loose[] = await Promise.all(paths.map((path) => bed.get(path)));
+  const give = async (change: (rules: Loose[]) => Loose[]): Promise<void> => {
+    for (const { apiVersion, kind, metadata, rules } of roles) {
+      const { name, namespace, labels } = metadata;
+      const role = { apiVersion, kind, metadata: { name, labels, ...(namespace === undefined ? {} : { namespace }) } };
+      await bed.apply({ ...role, rules: change(rules) }, 'keelson-deliver');
+    }
+  };
   await during(
     async () => {
-      await bed.apply({ ...role, rules: fewer }, 'keelson-deliver');
-      await untilDenied(bed, { verb: 'list', resource: 'services', namespace: 'kube-system' });
+      await give(fewer);
+      for (const verb of ['list', 'patch'])
+        await untilDenied(bed, { verb, resource: 'services', namespace: 'kube-system', name: 'ovn-nb' });
     },
-    () => bed.apply({ ...role, rules }, 'keelson-deliver'),
+    () => give((rules) => rules),
     async () => {
       const told = await refusal(bed, 'AccessMissing');
       for (const verb of ['get', 'list', 'create', 'patch'])

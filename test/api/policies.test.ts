@@ -1,126 +1,38 @@
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { systemClock } from '../../constructs/lib/clock.ts';
-import { isObject, type JsonObject } from '../../constructs/lib/json.ts';
-import { waitFor } from '../../constructs/lib/wait.ts';
-import { parseYaml } from '../../constructs/lib/yaml.ts';
-import { readClusterFolder } from '../../renderer/load/folder.ts';
-import { renderCluster } from '../../renderer/render.ts';
-import { type AdminClient, adminClient, type Reply } from '../apiserver/client.ts';
+import type { JsonObject } from '../../constructs/lib/json.ts';
+import type { AdminClient, Reply } from '../apiserver/client.ts';
 import { serviceAccountToken } from '../apiserver/namespace.ts';
-import { startApiServer } from '../apiserver/server.ts';
-
-/** The rendered admission policies and RBAC, in a real API server of their own: they reach over the whole cluster. */
-
-const namespace = 'keelson-system';
-const server = await startApiServer();
-const clients: AdminClient[] = [server.admin];
-
-const as = (token: string): AdminClient => {
-  const client = adminClient({ url: server.url, ca: server.ca, token });
-  clients.push(client);
-  return client;
-};
-
-/** Unit 10-system of a plain cluster, with principals named. */
-async function systemObjects(): Promise<JsonObject[]> {
-  const folder = join(import.meta.dirname, '../pure/plain-cluster');
-  const { source } = await readClusterFolder(folder, 'clusters/plain');
-  const cluster = readFileSync(join(folder, 'cluster.yaml'), 'utf8').replace(
-    '  executor:\n    apiServer',
-    '  allow:\n    principals: {courier: user-1, admins: [admin, keelson-admins]}\n  executor:\n    apiServer',
-  );
-  const files = new Map([...source.files, ['cluster.yaml', Buffer.from(cluster)] as const]);
-  const outcome = await renderCluster({ source: { ...source, files }, domains: [], keelson: '0.0.0-test' });
-  if (!outcome.ok) throw new Error(JSON.stringify(outcome.problems));
-  return [...outcome.rendered.tree].flatMap(([path, bytes]) => {
-    if (!path.startsWith('sync/10-system/')) return [];
-    const value = parseYaml(Buffer.from(bytes).toString(), path).documents[0]?.value;
-    return isObject(value) ? [value] : [];
-  });
-}
-
-const plural: Record<string, string> = { ValidatingAdmissionPolicy: 'validatingadmissionpolicies' };
-
-function pathOf(object: JsonObject): string {
-  const { apiVersion, kind } = object;
-  const metadata = isObject(object.metadata) ? object.metadata : {};
-  const base = String(apiVersion).includes('/') ? `/apis/${apiVersion}` : `/api/${apiVersion}`;
-  const within = metadata.namespace === undefined ? '' : `/namespaces/${metadata.namespace}`;
-  return `${base}${within}/${plural[String(kind)] ?? `${String(kind).toLowerCase()}s`}/${metadata.name}`;
-}
-
-const apply = (client: AdminClient, object: JsonObject): Promise<Reply> =>
-  client.request('PATCH', pathOf(object), {
-    query: { fieldManager: 'test' },
-    type: 'application/apply-patch+yaml',
-    body: object,
-  });
-
-const configMap = (name: string): JsonObject => ({
-  apiVersion: 'v1',
-  kind: 'ConfigMap',
-  metadata: { name, namespace },
-});
-const release = (name: string): JsonObject => ({
-  apiVersion: 'keelson.dev/v1alpha1',
-  kind: 'Release',
-  metadata: { name, namespace },
-  spec: { payload: { digest: `sha256:${'0'.repeat(64)}` }, source: { configMaps: {} } },
-});
-
-const accepted = (reply: Reply, what: string): void => {
-  assert.ok(reply.status >= 200 && reply.status < 300, `${what}: ${reply.status} ${reply.body?.message}`);
-};
-const refused = (reply: Reply, words: RegExp, what: string): void => {
-  assert.is(reply.status, 403, `${what}: ${reply.status} ${reply.body?.message}`);
-  assert.match(reply.body.message, words, what);
-};
+import {
+  accepted,
+  apply,
+  as,
+  bindAll,
+  closeAll,
+  configMap,
+  inForce,
+  installSystem,
+  namespace,
+  pathOf,
+  refused,
+  release,
+  server,
+  stranger,
+  systemObjects,
+} from './policies-bed.ts';
 
 let executor: AdminClient;
 const courier = as(server.tokens['user-1'] ?? '');
-const stranger = as(server.tokens['user-2'] ?? '');
 
 test('everything of 10-system is taken by the API server, in the order of kinds', async () => {
-  const objects = await systemObjects();
-  const rank = (object: JsonObject): number =>
-    ['CustomResourceDefinition', 'Namespace', 'ServiceAccount'].indexOf(String(object.kind)) + 1 || 9;
-  for (const object of objects.sort((a, b) => rank(a) - rank(b))) {
-    const query = { fieldManager: 'keelson-deliver', fieldValidation: 'Strict' };
-    const reply = await server.admin.request('PATCH', pathOf(object), {
-      query,
-      type: 'application/apply-patch+yaml',
-      body: object,
-    });
-    accepted(reply, pathOf(object));
-  }
-  for (const user of ['user-1', 'user-2'])
-    await server.admin.expect('POST', '/apis/rbac.authorization.k8s.io/v1/clusterrolebindings', {
-      body: {
-        apiVersion: 'rbac.authorization.k8s.io/v1',
-        kind: 'ClusterRoleBinding',
-        metadata: { name: `test-${user}` },
-        roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'cluster-admin' },
-        subjects: [{ apiGroup: 'rbac.authorization.k8s.io', kind: 'User', name: user }],
-      },
-    });
+  await installSystem(await systemObjects('{courier: user-1, admins: [keelson-admins]}'));
+  for (const name of ['user-1', 'user-2'])
+    await bindAll(`test-${name}`, { apiGroup: 'rbac.authorization.k8s.io', kind: 'User', name });
   executor = as(await serviceAccountToken(server.admin, namespace, 'keelson-executor'));
 });
 
 test('the policies come into force', async () => {
-  await waitFor({
-    what: 'the writer policy',
-    limitMs: 30_000,
-    intervalMs: 100,
-    clock: systemClock,
-    probe: async (saw) => {
-      const reply = await apply(stranger, configMap('keelson-payload-probe-0'));
-      saw(`${reply.status}`);
-      return reply.status === 403 ? true : undefined;
-    },
-  });
+  await inForce(namespace);
   const { body } = await server.admin.expect(
     'GET',
     '/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/keelson-writers',
@@ -133,7 +45,11 @@ test('payloads and Releases are written by the courier and administrators', asyn
     accepted(await apply(courier, object), 'courier');
     accepted(await apply(server.admin, object), 'admin');
   }
-  refused(await apply(stranger, release('manifests-b')), /spec\.allow\.principals write a Release/, 'stranger');
+  refused(
+    await apply(stranger, release('manifests-b')),
+    /user-2 may not write releases manifests-b.*spec\.allow\.principals\.admins of cluster\.yaml/,
+    'stranger',
+  );
   refused(await apply(stranger, configMap('keelson-payload-b-0')), /deliver payloads/, 'stranger');
   refused(await apply(executor, configMap('keelson-payload-b-0')), /deliver payloads/, 'executor');
   refused(
@@ -222,7 +138,11 @@ test('the account may do what the payloads need, and no more', async () => {
     });
     return reply.body.status.allowed;
   };
-  for (const verb of ['create', 'patch', 'delete', 'watch']) assert.ok(await can(verb, 'apps', 'deployments'), verb);
+  for (const verb of ['list', 'watch']) assert.ok(await can(verb, 'apps', 'deployments'), verb);
+  for (const verb of ['get', 'create', 'patch', 'delete']) {
+    assert.ok(await can(verb, 'apps', 'deployments', { name: 'web', namespace: 'demo' }), verb);
+    assert.not(await can(verb, 'apps', 'deployments', { name: 'other', namespace: 'demo' }), verb);
+  }
   assert.not(await can('create', 'apps', 'statefulsets'));
   assert.not(await can('get', '', 'secrets'));
   assert.not(await can('escalate', 'rbac.authorization.k8s.io', 'clusterroles'));
@@ -230,9 +150,6 @@ test('the account may do what the payloads need, and no more', async () => {
   assert.not(await can('patch', '', 'nodes'));
 });
 
-test.after(async () => {
-  for (const client of clients) await client.close();
-  await server.stop();
-});
+test.after(closeAll);
 
 test.run();

@@ -69,11 +69,44 @@ metadata: {name: late, namespace: demo}
 rules: [{apiGroups: [""], resources: [pods], verbs: [get]}]
 `;
 
-test('the executor may write the kinds that payloads hold, and no others', () =>
+/** Verbs on one object of a resource, beyond those on all of them. */
+const verbsOn = (rules: readonly Rule[], group: string, resource: string, name: string): string[] =>
+  rules
+    .filter((r) => r.apiGroups.includes(group) && r.resources.includes(resource))
+    .filter((r) => r.resourceNames?.includes(name) === true)
+    .flatMap((r) => r.verbs)
+    .sort();
+const writing = ['create', 'delete', 'get', 'patch'];
+
+test('the executor may write the objects that payloads name, and no others', () =>
   using(async (copy) => {
-    const rules = clusterRules(await rendered(copy));
-    assert.equal(verbs(rules, 'apps', 'deployments'), ['create', 'delete', 'get', 'list', 'patch', 'watch']);
+    const tree = await rendered(copy);
+    const rules = clusterRules(tree);
+    assert.equal(verbs(rules, 'apps', 'deployments'), ['list', 'watch']);
+    assert.equal(verbsOn(rules, 'apps', 'deployments', 'web'), writing);
+    assert.equal(verbsOn(rules, 'apps', 'deployments', 'other'), []);
     assert.equal(verbs(rules, 'apps', 'daemonsets'), []);
+    assert.equal(verbs(rules, '', 'configmaps'), ['list', 'watch'], 'those of its own namespace are in a Role there');
+    copy.write(
+      'manifests/demo/20-config/more.yaml',
+      `apiVersion: v1
+kind: ConfigMap
+metadata: {name: public, namespace: default}
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: data, namespace: demo}
+spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+`,
+    );
+    const more = await rendered(copy);
+    assert.equal(verbsOn(roleRules(more, 'default'), '', 'configmaps', 'public'), writing);
+    assert.equal(verbsOn(clusterRules(more), '', 'configmaps', 'public'), [], 'only where it is');
+    assert.equal(
+      verbsOn(clusterRules(more), '', 'persistentvolumeclaims', 'data'),
+      ['create', 'get', 'patch'],
+      'what is never removed needs no right to',
+    );
     assert.equal(verbs(rules, '', 'secrets'), []);
     assert.equal(verbs(rules, '', 'nodes'), ['get', 'list', 'watch']);
     assert.equal(named(rules, 'escalate'), []);
@@ -100,26 +133,32 @@ test('escalating and binding are bound to the names of the payload', () =>
     );
   }));
 
-test('a kind whose last object left the payloads can still be removed, until it is forgotten', () =>
+test('an object that left the payloads can still be kept and removed, until it is forgotten', () =>
   using(async (copy) => {
     const first = await rendered(copy);
     copy.remove('manifests/demo/30-web');
     const second = await rendered(copy, first);
-    const removing = ['delete', 'get', 'list', 'watch'];
-    assert.equal(verbs(clusterRules(second), 'apps', 'deployments'), removing);
-    assert.equal(verbs(clusterRules(second), '', 'services'), removing);
+    for (const [group, resource] of [
+      ['apps', 'deployments'],
+      ['', 'services'],
+    ] as const) {
+      assert.equal(verbs(clusterRules(second), group, resource), ['list', 'watch']);
+      assert.equal(verbsOn(clusterRules(second), group, resource, 'web'), writing);
+    }
     const third = await rendered(copy, second);
     assert.equal([...third], [...second], 'a further render changes nothing');
-    const list = JSON.parse(Buffer.from(third.get(treeFile) ?? '').toString()) as { departedKinds: string[] };
-    assert.equal(list.departedKinds, ['/Service', 'apps/Deployment']);
+    const list = JSON.parse(Buffer.from(third.get(treeFile) ?? '').toString()) as { departed: string[] };
+    assert.equal(list.departed, ['/Service/demo/web', 'apps/Deployment/demo/web']);
     const forgotten = await rendered(copy, third, true);
     assert.equal(verbs(clusterRules(forgotten), 'apps', 'deployments'), []);
+    assert.equal(verbsOn(clusterRules(forgotten), 'apps', 'deployments', 'web'), []);
     copy.write(
       'manifests/demo/30-web/back.yaml',
-      'apiVersion: v1\nkind: Service\nmetadata: {name: s, namespace: demo}\n',
+      'apiVersion: v1\nkind: Service\nmetadata: {name: web, namespace: demo}\n',
     );
     const back = await rendered(copy, third);
-    assert.equal(verbs(clusterRules(back), '', 'services'), ['create', 'delete', 'get', 'list', 'patch', 'watch']);
+    const after = JSON.parse(Buffer.from(back.get(treeFile) ?? '').toString()) as { departed: string[] };
+    assert.equal(after.departed, ['apps/Deployment/demo/web']);
   }));
 
 test('the executor needs neither DNS, nor a cluster address, nor a ready node', () =>
