@@ -1,6 +1,7 @@
 /** `npm run bench`: how fast we are beside others, on this machine, now. Not part of the tests. */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { tiedDirectory } from '../tools/directory.ts';
 import { ensureTools } from '../tools/tools.ts';
 import { runAll } from './apply.ts';
@@ -10,14 +11,16 @@ import { kustomizeController } from './contenders/kustomize.ts';
 import type { Contender } from './contenders/types.ts';
 import { type BenchOptions, readOptions } from './options.ts';
 import { machineFacts } from './proc.ts';
-import { measureRendering } from './render.ts';
+import { asWanted, describeRendering, measureRendering } from './render.ts';
 import { describe } from './report.ts';
-import { summarise } from './results.ts';
+import { type BenchResults, summarise } from './results.ts';
+import { saveResults } from './save.ts';
 import { drawResults } from './svg.ts';
 
 const progress = (line: string): void => console.error(line);
+const docs = fileURLToPath(new URL('../../docs/', import.meta.url));
 
-async function benchApplying(options: BenchOptions): Promise<boolean> {
+async function benchApplying(options: BenchOptions): Promise<BenchResults> {
   await ensureTools(['etcd', 'kube-apiserver', 'kubectl', 'kustomize-controller'], { onProgress: progress });
   const machine = machineFacts();
   const work = await tiedDirectory('keelson-bench-');
@@ -30,15 +33,30 @@ async function benchApplying(options: BenchOptions): Promise<boolean> {
       kustomizeController,
     ];
     const contenders = options.only.length === 0 ? all : all.filter(({ name }) => options.only.includes(name));
-    const results = summarise(options, contenders, await runAll(options, contenders, progress), machine);
-    if (options.svg !== '') await writeFile(options.svg, drawResults(results));
-    console.log(options.output === 'json' ? JSON.stringify(results, undefined, 2) : describe(results));
-    return Object.values(results.contenders).every((contender) => contender?.problems.length === 0);
+    return summarise(options, contenders, await runAll(options, contenders, progress), machine);
   } finally {
     await work.remove();
   }
 }
 
-const options = readOptions(process.argv.slice(2));
-const good = options.render ? await measureRendering(options, progress) : await benchApplying(options);
-if (!good) process.exitCode = 1;
+async function main(options: BenchOptions): Promise<boolean> {
+  const applying = options.render ? undefined : await benchApplying(options);
+  const rendering = options.render || options.save ? await measureRendering(options, progress) : undefined;
+  const text = [
+    applying === undefined ? [] : describe(applying),
+    rendering === undefined ? [] : describeRendering(rendering),
+  ]
+    .flat()
+    .join('\n\n### Rendering\n\n');
+  if (applying !== undefined && options.svg !== '') await writeFile(options.svg, drawResults(applying));
+  if (applying !== undefined && options.save) {
+    await writeFile(join(docs, 'benchmarks.svg'), drawResults(applying));
+    await saveResults(join(docs, 'benchmarks.md'), text);
+  }
+  const all = { ...applying, ...(rendering === undefined ? {} : { rendering }) };
+  console.log(options.output === 'json' ? JSON.stringify(all, undefined, 2) : text);
+  const problems = Object.values(applying?.contenders ?? {}).flatMap((contender) => contender?.problems ?? []);
+  return problems.length === 0 && (rendering === undefined || asWanted(rendering));
+}
+
+if (!(await main(readOptions(process.argv.slice(2))))) process.exitCode = 1;

@@ -10,6 +10,8 @@ export interface BenchOptions {
   readonly output: 'table' | 'json';
   /** File of the picture; empty for none. */
   readonly svg: string;
+  /** Puts the results into the documentation, and measures rendering as well. */
+  readonly save: boolean;
   /** Measure rendering in place of applying. */
   readonly render: boolean;
   /** Folders of the render measurement. */
@@ -38,6 +40,7 @@ export function readOptions(args: readonly string[]): BenchOptions {
       quick: { type: 'boolean', default: false },
       output: { type: 'string', default: 'table' },
       svg: { type: 'string', default: '' },
+      save: { type: 'boolean', default: false },
       render: { type: 'boolean', default: false },
       folders: { type: 'string' },
       only: { type: 'string', multiple: true, default: [] },
@@ -53,6 +56,7 @@ export function readOptions(args: readonly string[]): BenchOptions {
     seed: whole('seed', values.seed, 1),
     output,
     svg: values.svg,
+    save: values.save,
     render: values.render,
     folders: Math.max(1, whole('folders', values.folders, quick ? 10 : 100)),
     only: values.only.flatMap((names) => names.split(',')),

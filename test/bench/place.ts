@@ -6,7 +6,7 @@ import { systemNamespace } from '../../constructs/api/constants.ts';
 import { isObject, type JsonObject } from '../../constructs/lib/json.ts';
 import { parseYaml } from '../../constructs/lib/yaml.ts';
 import { type ApiServer, startApiServer } from '../apiserver/server.ts';
-import { corpusNamespaces, settingDefinition } from './corpus.ts';
+import { corpusNamespaces, customGroup, settingDefinition } from './corpus.ts';
 import { type EtcdView, etcdView } from './etcd.ts';
 import { busyShare, childOf, cpuSeconds } from './proc.ts';
 
@@ -47,6 +47,7 @@ export async function openPlace(progress: (line: string) => void): Promise<Place
     for (const name of [...corpusNamespaces, systemNamespace])
       await setUp({ apiVersion: 'v1', kind: 'Namespace', metadata: { name } });
     await setUp(settingDefinition());
+    await untilListed(server, `/apis/${customGroup}/v1/settings`);
     return place;
   } catch (error) {
     await place.close();
@@ -83,6 +84,15 @@ export function pathOf(object: JsonObject): string {
 }
 
 const servedLimitMs = 20_000;
+
+/** The first list of a new kind finds the server's cache empty; a kind that is in use has passed that. */
+async function untilListed({ admin }: ApiServer, path: string): Promise<void> {
+  const deadline = performance.now() + servedLimitMs;
+  while ((await admin.request('GET', path)).status !== 200) {
+    if (performance.now() > deadline) throw new Error(`${path} can not be listed`);
+    await delay(50);
+  }
+}
 
 async function apply({ admin }: ApiServer, object: JsonObject): Promise<void> {
   const path = pathOf(object);
