@@ -212,9 +212,9 @@ test('a field that another manager holds is told with manager and field, and not
     await bed.untilStatus('it is in place', (s) => is(s, 'Ready', 'True'));
     const path = `/apis/apps/v1/namespaces/${namespace}/deployments/server`;
     await bed.server.admin.expect('PATCH', path, {
-      body: { spec: { replicas: 5 } },
-      type: 'application/merge-patch+json',
-      query: { fieldManager: 'autoscaler' },
+      body: { apiVersion: 'apps/v1', kind: 'Deployment', metadata: { name: 'server' }, spec: { replicas: 5 } },
+      type: 'application/apply-patch+yaml',
+      query: { fieldManager: 'autoscaler', force: 'true' },
     });
     executor.plan.resetLog();
     const second = await buildPayload({ release: bed.names.release, phases: phases(3), key: testKey });
@@ -224,7 +224,8 @@ test('a field that another manager holds is told with manager and field, and not
       'the conflict is told',
       (s) => is(s, 'Accepted', 'False') && s.raw.desired === second.digest,
     );
-    assert.match(status.raw.failures[0].message, /autoscaler \(Update\) holds \.spec\.replicas/);
+    const refusal = status.raw.failures.find(({ reason }: { reason: string }) => reason === 'FieldConflict');
+    assert.match(refusal?.message ?? '', /autoscaler \(Apply\) holds \.spec\.replicas/);
     assert.is(status.condition('Accepted')?.reason, 'FieldConflict');
     assert.equal(payloadMutations(executor.plan, bed.system), []);
     assert.equal(executor.plan.violations, []);

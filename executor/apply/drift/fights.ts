@@ -72,10 +72,9 @@ export class Fights {
     return known === undefined || words(known) !== words(fight);
   }
 
-  /** Answers whether there was one. */
-  end(id: string): boolean {
+  end(id: string): void {
     this.#pauses.end(id);
-    return this.#fights.delete(id);
+    this.#fights.delete(id);
   }
 
   /** Whether nothing is tried on the object now. */

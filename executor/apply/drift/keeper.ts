@@ -3,6 +3,7 @@
  * and says when something is to be set back. It writes only when its release's worker lets it.
  */
 
+import { isDeepStrictEqual } from 'node:util';
 import { timings } from '../../../constructs/api/constants.ts';
 import type { BackoffPolicy } from '../../../constructs/lib/backoff.ts';
 import type { Clock, Random } from '../../../constructs/lib/clock.ts';
@@ -44,7 +45,7 @@ export interface KeeperDeps {
   readonly options: DriftOptions;
   /** Told that `mend` has something to do. */
   readonly due: () => void;
-  /** Told that what `told` says may be another than before, without anything having been mended. */
+  /** Told that what `told` says is another than before. */
   readonly changed: () => void;
   readonly onProblem: (problem: ReflectorProblem) => void;
 }
@@ -54,6 +55,7 @@ export class DriftKeeper {
   readonly #live: LiveWatch;
   readonly #state: DriftState;
   #wake = new AbortController();
+  #told: DriftTold = { fights: [], problems: [] };
 
   constructor(deps: KeeperDeps) {
     const { client, clock, random, release, options, onProblem } = deps;
@@ -66,7 +68,8 @@ export class DriftKeeper {
       timings: options.reflector,
       judge: (object) => this.#judge(object),
       onChange: (ref) => {
-        if (this.#state.check(objectId(ref))) this.#notice();
+        if (this.#state.isReady(objectId(ref))) deps.due();
+        this.#tell();
       },
       onListed: () => {
         this.#state.examine();
@@ -159,6 +162,15 @@ export class DriftKeeper {
 
   #notice(): void {
     if (this.waiting) this.#deps.due();
+    this.#tell();
+  }
+
+  /** What is seen ends fights and failures too. */
+  #tell(): void {
+    const { told } = this;
+    if (isDeepStrictEqual(told, this.#told)) return;
+    this.#told = told;
+    this.#deps.changed();
   }
 
   async #sweeps(signal: AbortSignal): Promise<void> {
@@ -170,13 +182,13 @@ export class DriftKeeper {
   }
 
   async #pauses(signal: AbortSignal): Promise<void> {
-    const { clock, changed } = this.#deps;
+    const { clock } = this.#deps;
     while (!signal.aborted) {
       this.#wake = new AbortController();
       const ms = this.#state.next() - clock.monotonic();
       await sleep(clock, ms, AbortSignal.any([signal, this.#wake.signal]));
       if (signal.aborted) return;
-      if (this.#state.calm()) changed();
+      this.#state.calm();
       this.#notice();
     }
   }

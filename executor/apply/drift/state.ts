@@ -135,10 +135,13 @@ export class DriftState {
 
   /** Objects to be seen to now. */
   ready(): string[] {
+    return [...this.#suspects.keys()].filter((id) => this.isReady(id));
+  }
+
+  /** Whether an object is to be seen to now. */
+  isReady(id: string): boolean {
     const now = this.#clock.monotonic();
-    return [...this.#suspects.keys()].filter(
-      (id) => !this.fights.pausing(id, now) && !this.retries.pausing(id, now) && this.check(id),
-    );
+    return this.check(id) && !this.fights.pausing(id, now) && !this.retries.pausing(id, now);
   }
 
   /** Since when an object is known not to be as it should. */
@@ -174,10 +177,9 @@ export class DriftState {
     this.fights.end(id);
   }
 
-  /** Fights whose pause is over and whose object is as it should be have ended. Answers whether there were any. */
-  calm(): boolean {
-    const over = this.fights.due(this.#clock.monotonic()).filter((id) => !this.check(id) && this.fights.end(id));
-    return over.length > 0;
+  /** Fights whose pause is over and whose object is as it should be have ended. */
+  calm(): void {
+    for (const id of this.fights.due(this.#clock.monotonic())) if (!this.check(id)) this.fights.end(id);
   }
 
   /** When something is to be done although no watch says anything; infinite when nothing is. */
