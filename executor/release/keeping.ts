@@ -20,7 +20,11 @@ export interface KeepingHooks {
 
 /** Whether nothing is set back for now, whatever drifts. */
 export const isAtRest = (view: ReleaseView): boolean =>
-  view.deleting || view.hold !== undefined || view.quiesce !== undefined || view.spec.paused;
+  view.deleting ||
+  view.uninstall !== undefined ||
+  view.hold !== undefined ||
+  view.quiesce !== undefined ||
+  view.spec.paused;
 
 /** The spec that passes go by: while a lifecycle has the release in hand nothing is pruned. */
 export const specFor = (view: ReleaseView): ReleaseSpec =>
