@@ -13,6 +13,8 @@ export interface Invocation {
   err(text: string): void;
   /** Whether results go to a terminal. */
   readonly terminal: boolean;
+  /** The file that was started, for threads of the same program; absent where the program runs inside of another. */
+  readonly program?: string;
 }
 
 /** `0` done, `1` failed, `2` usage or invalid input, `3` differs. */
