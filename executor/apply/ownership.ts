@@ -10,6 +10,7 @@ import type { Problem } from '../../constructs/lib/problems.ts';
 import type { ApplyConflict, ApplyOutcome, Invalid } from '../kube/outcome.ts';
 import { describeRef, type KubeObject, uidOf } from '../kube/types.ts';
 import { isWithin, pointerOf } from './fieldpath.ts';
+import { markedOwners } from './foreign.ts';
 import type { Hold } from './hold.ts';
 import { type Item, itemRef } from './items.ts';
 import { namespaceTrouble } from './namespace.ts';
@@ -129,18 +130,19 @@ export function afterLook(item: Item, need: Need, release: string, live: KubeObj
   if (other !== undefined && other !== release && hold === 'held')
     return {
       verdict: 'refused',
-      problem: say(item, 'OwnedByAnother', `Release ${other} has it`, {
+      problem: say(item, 'OwnedByAnother', `Release ${other} has it, and Release ${release} names it too`, {
         remedy: `take it out of the payload of ${other}: it is handed over then, and never deleted in between`,
       }),
     };
   const who = [...new Set((live.metadata.managedFields ?? []).map((entry) => entry.manager ?? 'unknown'))].sort();
   const replaced = need.need === 'write' && need.why === 'replaced';
+  const owners = markedOwners(live.metadata).map((owner) => `, marked as of ${owner}`);
   return {
     verdict: 'refused',
     problem: say(
       item,
       replaced ? 'ObjectReplaced' : 'AlreadyExists',
-      `${replaced ? 'another object took its name' : 'it exists and is not ours'} (UID ${uid}, written by ${who.join(', ') || 'unknown'})`,
+      `${replaced ? 'another object took its name' : 'it exists and is not ours'} (UID ${uid}, written by ${who.join(', ') || 'unknown'}${owners.join('')})`,
       { remedy: 'delete it, or take it out of the payload; nothing of it was changed' },
     ),
   };

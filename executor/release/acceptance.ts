@@ -20,7 +20,14 @@ import { handledBy, missingRights, neededRights } from './access.ts';
 import type { Classification, DomainSession, DomainTarget, SealedDomain } from './domain.ts';
 import { lintDefinition, lintMarks, lintWebhooks } from './lint.ts';
 import { type Loaded, loadPayload } from './load.ts';
-import { checkCluster, checkDependencies, checkNodes, checkRequirements, checkSpecs } from './preconditions.ts';
+import {
+  checkCluster,
+  checkDependencies,
+  checkNodes,
+  checkOwners,
+  checkRequirements,
+  checkSpecs,
+} from './preconditions.ts';
 import { type PlanReport, planReport, storeReport } from './reports.ts';
 import { type Retry, retryOfAll } from './retry.ts';
 
@@ -123,7 +130,8 @@ export async function accept(deps: AcceptDeps, input: AcceptInput): Promise<Acce
     concurrency: deps.concurrency,
   });
   const definitions = await lintDefinitions(deps, loaded.items, looked.survey, input.signal);
-  const problems = [...unmet, ...definitions, ...judgement.problems];
+  const foreign = checkOwners(loaded.items, looked.survey.live);
+  const problems = [...unmet, ...definitions, ...foreign, ...judgement.problems];
   return decide(deps, input, { ...loaded, session, survey: looked.survey, judgement }, problems);
 }
 
@@ -181,7 +189,7 @@ async function preconditions(
     ...session.admit(),
     ...(await checkRequirements(client, content.requires, signal)),
     ...(await checkNodes(client, content, signal)),
-    ...(await checkSpecs(client, content, signal)),
+    ...(await checkSpecs(deps, content, signal)),
     ...(await missingRights(client, rights, signal)),
   ];
 }

@@ -2,8 +2,12 @@
 import { X509Certificate } from 'node:crypto';
 import { specDigest } from '../../constructs/api/digests.ts';
 import type { InstallationEntry, PayloadContent, Requirement } from '../../constructs/api/payload.ts';
+import type { Clock } from '../../constructs/lib/clock.ts';
 import { isObject } from '../../constructs/lib/json.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
+import { activeOwners, foreignReconciler } from '../apply/foreign.ts';
+import { type Item, itemRef } from '../apply/items.ts';
+import type { LiveIndex } from '../apply/need.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { describeRef, type KubeObject } from '../kube/types.ts';
 import { conditionReadiness } from './readiness.ts';
@@ -119,13 +123,22 @@ function internalAddresses(node: KubeObject): string[] {
 }
 
 /** The live specs are those that the payload was rendered from; while they are not, the old payload stays. */
-export async function checkSpecs(client: KubeClient, content: PayloadContent, signal: AbortSignal): Promise<Problem[]> {
+export async function checkSpecs(deps: SpecDeps, content: PayloadContent, signal: AbortSignal): Promise<Problem[]> {
   const problems: Problem[] = [];
-  for (const installation of content.installations) problems.push(...(await checkSpec(client, installation, signal)));
+  for (const installation of content.installations) problems.push(...(await checkSpec(deps, installation, signal)));
   return problems;
 }
 
-async function checkSpec(client: KubeClient, installation: InstallationEntry, signal: AbortSignal): Promise<Problem[]> {
+interface SpecDeps {
+  readonly client: KubeClient;
+  readonly clock: Clock;
+}
+
+async function checkSpec(
+  { client, clock }: SpecDeps,
+  installation: InstallationEntry,
+  signal: AbortSignal,
+): Promise<Problem[]> {
   const { apiVersion, kind, namespace, name } = installation;
   const ref = { apiVersion, kind, namespace, name };
   const object = describeRef(ref);
@@ -135,9 +148,22 @@ async function checkSpec(client: KubeClient, installation: InstallationEntry, si
       { reason: 'SpecPayloadSkew', message: 'it has not been delivered yet', object, remedy: 'deliver unit 30-specs' },
     ];
   if (answer.type !== 'found') return [{ ...unavailable(answer.message), object }];
+  const manager = foreignReconciler(answer.object, clock.now());
+  const foreign: Problem[] =
+    manager === undefined
+      ? []
+      : [
+          {
+            reason: 'ForeignController',
+            message: `controller ${manager} reconciles it too: it wrote its status less than ten minutes ago`,
+            object,
+            remedy: 'stop that controller; then the release goes on by itself',
+          },
+        ];
   const live = specDigest({ apiVersion, kind }, answer.object.spec ?? {});
-  if (live === installation.specDigest) return [];
+  if (live === installation.specDigest) return foreign;
   return [
+    ...foreign,
     {
       reason: 'SpecPayloadSkew',
       message: `its spec has digest ${live}, the payload was rendered from ${installation.specDigest}`,
@@ -145,6 +171,19 @@ async function checkSpec(client: KubeClient, installation: InstallationEntry, si
       remedy: 'deliver all units of one commit',
     },
   ];
+}
+
+/** Objects that are ours, and that another tool writes too. What is not ours the dry run tells of. */
+export function checkOwners(items: readonly Item[], live: LiveIndex): Problem[] {
+  return items.flatMap((item): Problem[] => {
+    const metadata = live.get(item.id);
+    return (metadata === undefined ? [] : activeOwners(metadata)).map(({ owner, manager }) => ({
+      reason: 'ForeignController',
+      message: `${owner} looks after it too: ${manager} writes fields of it`,
+      object: describeRef(itemRef(item)),
+      remedy: `take the object out of ${owner}, so that one of the two is left; then the release goes on by itself`,
+    }));
+  });
 }
 
 /** Releases that must be ready first, by their name. */

@@ -1,0 +1,55 @@
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { activeOwners, foreignReconciler, markedOwners } from '../../executor/apply/foreign.ts';
+import type { ManagedFieldsEntry, ObjectMeta } from '../../executor/kube/types.ts';
+
+const instance = { 'app.kubernetes.io/instance': 'shop' };
+const cases: readonly (readonly [what: string, metadata: ObjectMeta, marked: string[], active: string[]])[] = [
+  ['nothing', {}, [], []],
+  ['a label that charts use too', { labels: instance }, [], []],
+  [
+    'the same label where Argo CD writes',
+    { labels: instance, managedFields: [{ manager: 'argocd-controller' }] },
+    ['Application shop of Argo CD'],
+    ['argocd-controller'],
+  ],
+  [
+    'a chart of Helm that was adopted: the annotation stays, the manager went',
+    { annotations: { 'meta.helm.sh/release-name': 'shop' }, managedFields: [{ manager: 'keelson' }] },
+    ['Helm release shop'],
+    [],
+  ],
+  [
+    'a HelmRelease of Flux',
+    {
+      labels: { 'helm.toolkit.fluxcd.io/name': 'shop', 'helm.toolkit.fluxcd.io/namespace': 'web' },
+      managedFields: [{ manager: 'helm-controller' }],
+    },
+    ['HelmRelease web/shop'],
+    ['helm-controller'],
+  ],
+];
+
+test('a mark says whose an object was, a mark and a manager whose it is', () => {
+  for (const [what, metadata, marked, active] of cases) {
+    assert.equal(markedOwners(metadata), marked, what);
+    assert.equal(
+      activeOwners(metadata).map(({ manager }) => manager),
+      active,
+      what,
+    );
+  }
+});
+
+test('who wrote a status lately reconciles the object; who wrote it long ago, or its spec, does not', () => {
+  const now = Date.parse('2026-01-01T01:00:00Z');
+  const of = (...managedFields: ManagedFieldsEntry[]) =>
+    foreignReconciler({ apiVersion: 'v1', kind: 'X', metadata: { managedFields } }, now);
+  const recent = '2026-01-01T00:55:00Z';
+  assert.is(of({ manager: 'keelson-status', subresource: 'status', time: recent }), undefined);
+  assert.is(of({ manager: 'kubectl', time: recent }), undefined);
+  assert.is(of({ manager: 'old-operator', subresource: 'status', time: '2026-01-01T00:40:00Z' }), undefined);
+  assert.is(of({ manager: 'old-operator', subresource: 'status', time: recent }), 'old-operator');
+});
+
+test.run();
