@@ -14,7 +14,7 @@ ${bold('What is where')}
 
   ${command(`export PATH=${place.programs}:$PATH; cd ${place.specs}`)}
 
-${bold('Four things to try')}
+${bold('Five things to try')}
   1. Change a plain manifest and watch it travel.
      ${command("sed -i 's/hello from Git/hello again/' clusters/local/manifests/demo/10-base/greeting.yaml && git commit -qam greet")}
      ${command('keelson plan && keelson publish && keelson deliver --follow')}
@@ -25,7 +25,10 @@ ${bold('Four things to try')}
   3. Hold a release: nothing of it is written until the annotation goes.
      ${command('kubectl -n keelson-system annotate release manifests-demo keelson.dev/hold=looking && keelson status')}
      ${command('kubectl -n keelson-system annotate release manifests-demo keelson.dev/hold-')}
-  4. Watch everything tell its story.
+  4. Change what Git says by hand, and see it undone.
+     ${command('kubectl -n demo scale deployment/app --replicas=5; kubectl -n demo get deployment app -w')}
+     ${command('kubectl -n demo get events --field-selector reason=DriftRepaired')}
+  5. Watch everything tell its story.
      ${command('keelson status -w')}
 
 The network's Release stays Ready=Unknown: gates that need probes were passed without looking, on this test cluster only.
