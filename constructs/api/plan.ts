@@ -59,7 +59,7 @@ const allObjects = (content: PayloadContent | undefined): Map<string, PayloadObj
 const probePhase = 'network-probe';
 
 /** Whether objects of this payload are adopted when there was none before it, and whose fields are taken over then. */
-export const adoptionOf = (content: PayloadContent): { readonly takeManagers: readonly string[] } | undefined =>
+const adoptionOf = (content: PayloadContent): { readonly takeManagers: readonly string[] } | undefined =>
   content.installations.find(({ adoption }) => adoption !== undefined)?.adoption;
 
 /** Ids of what an installation that adopts must find in the cluster: everything that the payload wants, probes apart. */

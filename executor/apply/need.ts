@@ -91,13 +91,24 @@ function writeNeed(item: Item, entry: LedgerEntry, live: ObjectMeta | undefined,
   if (entry.state === 'unmanaged' || entry.state === 'pruning') return resumed(entry, uid);
   if (uid === undefined) {
     const former = entry.uid === undefined ? {} : { formerUID: entry.uid };
-    if (live?.uid !== undefined && entry.uid !== undefined) return { need: 'write', why: 'replaced', ...former };
+    if (live?.uid !== undefined && entry.uid !== undefined && !mayBeReplacement(item, entry, live))
+      return { need: 'write', why: 'replaced', ...former };
     return { need: 'write', why: entry.state === 'applied' ? 'vanished' : 'unfinished', ...former };
   }
   if (entry.state === 'intended') return { need: 'write', why: 'unfinished', uid };
   if (item.entry.createOnly || entry.sha256 === item.entry.sha256) return { need: 'none', uid };
   return { need: 'write', why: 'changed', uid };
 }
+
+/**
+ * An object that was being deleted and created again when the work was cut off: the new one is ours although the ledger knows
+ * the old one's UID. That we created it, a read has still to prove.
+ */
+const mayBeReplacement = (item: Item, entry: LedgerEntry, live: ObjectMeta): boolean =>
+  item.entry.recreate &&
+  entry.state === 'intended' &&
+  live.annotations?.[annotations.id] === item.id &&
+  live.labels?.[labels.release] !== undefined;
 
 function resumed(entry: LedgerEntry, uid: string | undefined): Need {
   if (uid !== undefined) return { need: 'write', why: 'resumed', uid };

@@ -100,6 +100,59 @@ async function prune(crash: Crash): Promise<{ count: number; died: boolean }> {
   }
 }
 
+const fixed = (bed: SliceBed, value: string): Promise<BuiltPayload> =>
+  buildPayload({
+    release: bed.names.release,
+    key: testKey,
+    phases: [
+      {
+        name: 'one',
+        manifests: [
+          {
+            object: { ...configMap(bed.names.namespace, 'fixed', { value }), immutable: true },
+            flags: { recreate: true },
+          },
+        ],
+      },
+    ],
+  });
+
+/** An object that can not be changed in place: deleted, then created again, by whoever is left to do it. */
+async function replace(crash: Crash): Promise<{ count: number; died: boolean }> {
+  const bed = await sliceBed();
+  const spec = { approval: { mode: 'never' } } as const;
+  try {
+    await bed.server.admin.expect('POST', '/api/v1/namespaces', { body: namespaceObject(bed.names.namespace) });
+    const before = await fixed(bed, 'one');
+    await bed.deliver(before);
+    await bed.applyRelease(before, spec);
+    const first = bed.executor();
+    await inPlace(bed, before)();
+    await first.stop();
+    const after = await fixed(bed, 'two');
+    await bed.deliver(after);
+    await bed.applyRelease(after, spec);
+    const result = await dieAt(bed, crash, inPlace(bed, after));
+    const next = bed.executor();
+    await inPlace(bed, after)();
+    await next.stop();
+    const path = `/api/v1/namespaces/${bed.names.namespace}/configmaps/fixed`;
+    const live = (await bed.get(path)) as { data: JsonObject; metadata: JsonObject };
+    assert.equal(live.data, { value: 'two' });
+    const [entry] = Object.values(await bed.ledger());
+    assert.equal([entry?.state, entry?.uid], ['applied', live.metadata.uid]);
+    return result;
+  } finally {
+    await bed.close();
+  }
+}
+
+const ofFixed = ({ mutating, name, dryRun }: KubeRequest): boolean => mutating && name === 'fixed' && !dryRun;
+
+test('a replacement converges after a death at its removal and at its creation', async () => {
+  for (const at of crashPoints) assert.is(await everyN('replace', replace, ofFixed, at, 3), 2);
+});
+
 for (const at of crashPoints)
   test(`a prune converges after a death ${at} of any of its writes, and takes nothing else along`, async () => {
     assert.ok((await everyN('prune', prune, pruning, at, 9)) >= 7);

@@ -38,6 +38,30 @@ test('what an object needs, case by case', () => {
       it,
       { ledger: ledgerOf(entry(it)), live: live({ uid: 'uid-2' }) },
     ],
+    [
+      'it was being replaced, and something of ours has its name',
+      { need: 'write', why: 'unfinished', formerUID: 'uid-1' },
+      item({ recreate: true }),
+      { ledger: ledgerOf(entry(it, { state: 'intended' })), live: live({ uid: 'uid-2' }) },
+    ],
+    [
+      'it was being replaced, and another took its name',
+      { need: 'write', why: 'replaced', formerUID: 'uid-1' },
+      item({ recreate: true }),
+      { ledger: ledgerOf(entry(it, { state: 'intended' })), live: live({ uid: 'uid-2', annotations: {} }) },
+    ],
+    [
+      'nothing was to be replaced',
+      { need: 'write', why: 'replaced', formerUID: 'uid-1' },
+      it,
+      { ledger: ledgerOf(entry(it, { state: 'intended' })), live: live({ uid: 'uid-2' }) },
+    ],
+    [
+      'its adoption has begun',
+      { need: 'adopt', uid: 'uid-1' },
+      it,
+      { ledger: ledgerOf(entry(it, { state: 'adopting' })) },
+    ],
     ['intended, nothing there', { need: 'write', why: 'unfinished' }, it, { ledger: ledgerOf(entryWithoutUID(it)) }],
     [
       'intended, written, not recorded',
