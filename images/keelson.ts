@@ -4,6 +4,17 @@ import { nodeLayer, unprivilegedUser } from './base.ts';
 import { type BuiltImage, buildImage, hostArchitecture } from './build.ts';
 import { bundleProgram } from './bundle.ts';
 
+/**
+ * The environment of the program in its image. Its heap is bounded as a pod's limit of 512 MiB would bound it, wherever it
+ * runs, and so it is collected sooner; the young generation, which answers fill in no time, stays small.
+ */
+export const imageEnvironment = {
+  PATH: '/bin',
+  HOME: '/tmp',
+  SSL_CERT_DIR: '/etc/ssl/certs',
+  NODE_OPTIONS: '--max-old-space-size=256 --max-semi-space-size=4',
+} as const;
+
 export interface KeelsonImageInput {
   /** The program's entry, bin/keelson.ts. */
   readonly entry: string;
@@ -34,7 +45,7 @@ export async function buildKeelsonImage(input: KeelsonImageInput): Promise<Built
     config: {
       entrypoint: ['/keelson'],
       user: `${unprivilegedUser}:${unprivilegedUser}`,
-      env: { PATH: '/bin', HOME: '/tmp', SSL_CERT_DIR: '/etc/ssl/certs' },
+      env: imageEnvironment,
       workingDir: '/',
     },
     architecture: hostArchitecture(process.arch),

@@ -6,6 +6,7 @@ import { systemNamespace, trustSecret } from '../../../constructs/api/constants.
 import { chunkPayload } from '../../../constructs/api/payload-chunks.ts';
 import { isObject, type JsonObject } from '../../../constructs/lib/json.ts';
 import { bundleInParts } from '../../../images/bundle.ts';
+import { imageEnvironment } from '../../../images/keelson.ts';
 import { type BuiltPayload, buildPayload, gate, testKey } from '../../api/slice-payload.ts';
 import { type CorpusObject, corpusPhases } from '../corpus.ts';
 import { objectsOf, type Place, pathOf } from '../place.ts';
@@ -85,7 +86,8 @@ async function open(options: KeelsonOptions, place: Place, objects: readonly Cor
     ...[options.program, 'executor', '--kubeconfig', kubeconfig],
     ...['--namespace', systemNamespace, '--metrics-port', '0'],
   ];
-  const program = startProgram(process.execPath, args, { PATH: process.env.PATH });
+  const { NODE_OPTIONS } = imageEnvironment;
+  const program = startProgram(process.execPath, args, { PATH: process.env.PATH, NODE_OPTIONS });
   await program.says('lease leading', 30_000);
   const statusKey = `keelson.dev/releases/${systemNamespace}/${release}`;
   const toward = async (wanted: readonly CorpusObject[]): Promise<Deed> => {

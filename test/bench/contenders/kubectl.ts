@@ -10,7 +10,7 @@ import { endedChildrenCpuSeconds, peakMiB } from '../proc.ts';
 import type { Contender, Deed, Usage, Worker } from './types.ts';
 
 /** Writes one file per object, as a repository of manifests has them; answers the folder. */
-export async function writeManifests(folder: string, objects: readonly CorpusObject[]): Promise<string> {
+async function writeManifests(folder: string, objects: readonly CorpusObject[]): Promise<string> {
   await mkdir(folder, { recursive: true });
   for (const [n, { object }] of objects.entries()) {
     const { metadata, kind } = object as { kind: string; metadata: { name: string } };
