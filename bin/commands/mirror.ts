@@ -14,9 +14,11 @@ import { layoutRoots } from '../../renderer/mirror/layoutroots.ts';
 import { layoutSource, layoutTarget } from '../../renderer/mirror/layouts.ts';
 import { type MirrorJob, type MirrorPlan, planMirror, registryPlace } from '../../renderer/mirror/plan.ts';
 import { registrySource, registryTarget } from '../../renderer/mirror/registries.ts';
+import { withBreaker } from '../../renderer/oci/breaker.ts';
 import { type LayoutEntry, prepareLayout, readLayout, writeLayoutIndex } from '../../renderer/oci/layout.ts';
 import { unmirrored } from '../../renderer/oci/mirrors.ts';
 import { registryHosts } from '../../renderer/oci/reference.ts';
+import type { RegistrySession } from '../../renderer/oci/session.ts';
 import { type ClusterFolder, clusterFolders, readFolder } from '../clusters.ts';
 import { FailedWithProblems } from '../failure.ts';
 import { type CommonOptions, type ExitCode, exitCodes, type Invocation } from '../invocation.ts';
@@ -122,10 +124,11 @@ async function mirrorOne(
     registries: unmirrored(spec.registries),
     retry: patience,
   });
+  const session = withBreaker(connection.session);
   try {
-    const copied = await copyTo(invocation, wish, connection, async (target) =>
+    const copied = await copyTo(invocation, wish, session, async (target) =>
       copyAll(plan.jobs, {
-        source: sourceOf(connection),
+        source: sourceOf({ ...connection, session }),
         target,
         concurrency: wish.concurrency,
         onProgress: reporter.progress,
@@ -164,7 +167,7 @@ const hostsOf = ({ jobs }: MirrorPlan): string[] => [
 async function copyTo<T>(
   invocation: Invocation,
   wish: Wish,
-  { session }: Connection,
+  session: RegistrySession,
   copy: (target: ContentTarget) => Promise<T>,
 ): Promise<T> {
   const { layout } = wish;

@@ -7,8 +7,6 @@ import { fileTrouble } from '../../constructs/lib/replacefile.ts';
 
 /** The disk refused: nothing more can be copied. The message names the place and says what to do. */
 export class DiskTrouble extends Error {
-  override readonly name = 'DiskTrouble';
-
   constructor(place: string, error: unknown) {
     super(
       `${place} can not be written: ${fileTrouble(error)}; what was copied so far stays, so make room and run it again`,

@@ -65,10 +65,12 @@ async function sendOnce(
 ): Promise<Attempt> {
   const what = `${referenceName(ref)}@${blob.digest}`;
   const push = { actions: 'pull,push', signal } as const;
-  const begun = await session.send(ref, { at: { path: 'blobs/uploads/' }, method: 'POST', ...push });
+  // Trying again is done here, from the beginning, and nowhere below.
+  const begun = await session.send(ref, { at: { path: 'blobs/uploads/' }, method: 'POST', retry: false, ...push });
   if (!begun.ok) return failure(begun);
   const location = begun.value.headers.get('location');
-  if (begun.value.status !== 202) return failure(session.refusal(begun.value, what));
+  if (begun.value.status !== 202)
+    return failure(session.refusal(begun.value, what), retryAfter(begun.value.headers, clock.now()));
   if (location === undefined)
     return failure(failed('unavailable', `${what}: the registry named no place to send it to`));
   const url = new URL(location, `${session.baseUrl(ref.registry)}/`);

@@ -210,6 +210,28 @@ test('a registry that only ever refuses is given up, and told', () => {
   );
 });
 
+test('a registry that is gone is given up after a few requests, and one answer takes that back', () => {
+  let gone = true;
+  const fault: Fault = (_request, response) => {
+    if (gone) response.writeHead(503).end();
+    return gone;
+  };
+  return bed(
+    async ({ from, to, copy, rules }) => {
+      const layers = Array.from({ length: 12 }, (_, n) => layerOf(`layer ${n}`));
+      const one = await putWholeImage(shelfOf(from, 'a/one'), 'v1', layers);
+      const roots = [rootOf(from.host, 'a/one', 'v1', one)];
+      const { problems } = await copy.toRegistry(roots, rules);
+      assert.ok(problems.length > 0 && problems.every(({ reason }) => reason === 'MirrorInterrupted'));
+      // Three at a time, four attempts each, and not for each of the fifteen blobs.
+      assert.ok(to.requests.length <= 20, `${to.requests.length} requests`);
+      gone = false;
+      assert.is((await copy.toRegistry(roots, rules)).done.length, 1);
+    },
+    { to: fault },
+  );
+});
+
 test('a layout names what was asked for, is whole, and takes up what is damaged', () =>
   bed(async ({ from, copy, folder }) => {
     const one = await putWholeImage(shelfOf(from, 'a/one'), 'v1', [shared]);

@@ -9,6 +9,7 @@ import { type CopyResult, copyAll } from '../../renderer/mirror/copy.ts';
 import { layoutTarget } from '../../renderer/mirror/layouts.ts';
 import { planMirror } from '../../renderer/mirror/plan.ts';
 import { registrySource, registryTarget } from '../../renderer/mirror/registries.ts';
+import { withBreaker } from '../../renderer/oci/breaker.ts';
 import { anonymous } from '../../renderer/oci/credentials.ts';
 import { type LayoutEntry, prepareLayout, readLayout, writeLayoutIndex } from '../../renderer/oci/layout.ts';
 import { openSession } from '../../renderer/oci/session.ts';
@@ -97,7 +98,6 @@ export function copier(hosts: readonly string[], scratch: string, signal = new A
   });
   const session = openSession({ http, credentials: anonymous });
   const common = {
-    source: registrySource(session),
     concurrency: 3,
     onProgress: () => undefined,
     onDone: () => undefined,
@@ -109,8 +109,9 @@ export function copier(hosts: readonly string[], scratch: string, signal = new A
       const plan = planMirror(roots, rules, undefined, 'cluster.yaml');
       if (plan.problems.length > 0) throw new Error(JSON.stringify(plan.problems));
       const spool = await scratchFolder(scratch, 'spool-');
-      const target = registryTarget(session, spool.path, { clock: systemClock, random: () => 0.5, retry });
-      return copyAll(plan.jobs, { ...common, target }).finally(spool.dispose);
+      const unbroken = withBreaker(session);
+      const target = registryTarget(unbroken, spool.path, { clock: systemClock, random: () => 0.5, retry });
+      return copyAll(plan.jobs, { ...common, source: registrySource(unbroken), target }).finally(spool.dispose);
     },
     async toLayout(roots, folder) {
       const before = await readLayout(folder);
@@ -118,9 +119,9 @@ export function copier(hosts: readonly string[], scratch: string, signal = new A
       const spool = await scratchFolder(folder, '.part-');
       const named: LayoutEntry[] = [];
       const jobs = roots.map((root) => ({ root, to: root.ref }));
-      const result = await copyAll(jobs, { ...common, target: layoutTarget(folder, spool.path, named) }).finally(
-        spool.dispose,
-      );
+      const target = layoutTarget(folder, spool.path, named);
+      const source = registrySource(withBreaker(session));
+      const result = await copyAll(jobs, { ...common, source, target }).finally(spool.dispose);
       await writeLayoutIndex(folder, before.kind === 'read' ? before.entries : [], named);
       return result;
     },
