@@ -17,6 +17,7 @@ import type { KubeObject } from '../kube/types.ts';
 import type { RetainedStore } from '../source/retained.ts';
 import type { PayloadSources, SourceRevision } from '../source/source.ts';
 import { handledBy, missingRights, neededRights } from './access.ts';
+import { approvalProblem, approvedPlan, type KnownPlan } from './approval.ts';
 import type { Classification, DomainSession, DomainTarget, SealedDomain } from './domain.ts';
 import { lintDefinition, lintMarks, lintWebhooks } from './lint.ts';
 import { type Loaded, loadPayload } from './load.ts';
@@ -28,7 +29,7 @@ import {
   checkRequirements,
   checkSpecs,
 } from './preconditions.ts';
-import { type PlanReport, planReport, storeReport } from './reports.ts';
+import { type PlanReport, planReport, storedPlan, storeReport } from './reports.ts';
 import { type Retry, retryOfAll } from './retry.ts';
 
 export interface AcceptDeps {
@@ -237,6 +238,8 @@ async function decide(
   const blocked = blockedBy(classification);
   const approved = spec.approval.planDigest === plan.digest;
   const required = needsApproval(plan, spec.approval.mode);
+  const target = { release: input.release, namespace: deps.namespace };
+  const known = await approvedBefore(deps, input, plan);
   const report: PlanReport = {
     digest: input.digest,
     content,
@@ -245,32 +248,28 @@ async function decide(
     adoptions: [...so.judgement.adoptions.values()],
     approval: approved ? 'approved' : required ? 'required' : 'notNeeded',
     ...(blocked === undefined ? {} : { blocked: { reason: blocked.reason, message: blocked.message } }),
+    ...(known === undefined ? {} : { approvedPlan: known }),
   };
-  const untold = await storeReport(
-    deps.client,
-    planReport({ release: input.release, namespace: deps.namespace }, report),
-    input.signal,
-  );
+  const untold = await storeReport(deps.client, planReport(target, report), input.signal);
   if (blocked !== undefined) return refuse('Plan', [blocked, ...untold], report);
   if (untold.length > 0) return refuse('Plan', untold, report);
   deps.onStep('Approval');
-  if (required && !approved) return refuse('Approval', [approvalProblem(input, plan)], report);
+  if (required && !approved)
+    return refuse('Approval', [approvalProblem(input.release, spec.approval, plan, known)], report);
   deps.onStep('Accepted');
   return { type: 'accepted', accepted: { ...so, plan, approved: approved || spec.approval.mode === 'never' } };
+}
+
+/** The plan that stands approved, when it is not the one of now and was made here. */
+async function approvedBefore(deps: AcceptDeps, input: AcceptInput, plan: Plan): Promise<KnownPlan | undefined> {
+  const { planDigest } = input.spec.approval;
+  if (planDigest === undefined || planDigest === plan.digest) return undefined;
+  const stored = await storedPlan(deps.client, { release: input.release, namespace: deps.namespace }, input.signal);
+  return approvedPlan(stored, planDigest, plan.digest);
 }
 
 function blockedBy(classification: Classification): Problem | undefined {
   if (classification.verdict === 'allowed') return undefined;
   const { reason, message, changeClass } = classification;
   return { reason, message: `${message} (change class ${changeClass})` };
-}
-
-function approvalProblem({ release, spec }: AcceptInput, plan: Plan): Problem {
-  const why = plan.risks.map(({ message }) => message).join('; ') || `approval mode is ${spec.approval.mode}`;
-  const other = spec.approval.planDigest === undefined ? '' : `; approved is ${spec.approval.planDigest}`;
-  return {
-    reason: 'ApprovalRequired',
-    message: `plan ${plan.digest} needs approval: ${why}${other}`,
-    remedy: `keelson approve ${release} --plan ${plan.digest}`,
-  };
 }

@@ -11,6 +11,7 @@ import { formatProblem, sortProblems } from '../../constructs/lib/problems.ts';
 import type { Adoption } from '../apply/adopt-judge.ts';
 import type { KubeClient } from '../kube/client.ts';
 import type { KubeObject } from '../kube/types.ts';
+import { changesOf, type KnownPlan } from './approval.ts';
 import { nothingPlanned, type PrunedPlan } from './enforce.ts';
 
 export interface ReportTarget {
@@ -52,6 +53,8 @@ export interface PlanReport {
   readonly plan: Plan;
   readonly confidence: 'full' | 'partial';
   readonly approval: 'approved' | 'required' | 'notNeeded';
+  /** The plan that a person has approved, when it is another one. */
+  readonly approvedPlan?: KnownPlan;
   /** What is taken over, object by object. */
   readonly adoptions?: readonly Pick<Adoption, 'item' | 'take' | 'pinned'>[];
   /** Why the change may not go ahead, when it may not. */
@@ -64,6 +67,8 @@ export function planReport(target: ReportTarget, report: PlanReport): KubeObject
   const value: JsonObject = {
     payload: report.digest,
     planDigest: plan.digest,
+    changes: { ...changesOf(plan) },
+    ...(report.approvedPlan === undefined ? {} : { approvedPlan: { ...report.approvedPlan } }),
     changeClass: plan.changeClass,
     confidence: report.confidence,
     approval: report.approval,
@@ -103,16 +108,24 @@ function adoptionPart({ adoptions = [], plan }: PlanReport): JsonObject {
 /** Ids that a plan removes. */
 export const prunedOf = ({ actions }: Plan): string[] => [...actions.pruned, ...actions.absent];
 
-/** What a stored plan says to a process that did not make it; undefined when there is none that can be read. */
+/** The plan that was stored last; undefined when there is none that can be read. */
+export async function storedPlan(
+  client: KubeClient,
+  target: ReportTarget,
+  signal: AbortSignal,
+): Promise<JsonObject | undefined> {
+  const name = configMapNames.plan(target.release);
+  const got = await client.get({ apiVersion: 'v1', kind: 'ConfigMap', namespace: target.namespace, name }, { signal });
+  return got.type === 'found' && isObject(got.object.data) ? parsePlan(got.object.data['plan.json']) : undefined;
+}
+
+/** What a stored plan says to a process that did not make it. */
 async function readPlanReport(
   client: KubeClient,
   target: ReportTarget,
   signal: AbortSignal,
 ): Promise<{ readonly payload: string; readonly pruned: readonly string[]; readonly approved: boolean } | undefined> {
-  const name = configMapNames.plan(target.release);
-  const got = await client.get({ apiVersion: 'v1', kind: 'ConfigMap', namespace: target.namespace, name }, { signal });
-  if (got.type !== 'found' || !isObject(got.object.data)) return undefined;
-  const value = parsePlan(got.object.data['plan.json']);
+  const value = await storedPlan(client, target, signal);
   if (value === undefined || typeof value.payload !== 'string' || !Array.isArray(value.pruned)) return undefined;
   return { payload: value.payload, pruned: value.pruned.map(String), approved: value.approval === 'approved' };
 }
