@@ -141,10 +141,14 @@ function before(type: CommonType, input: ConditionInput): Condition {
     return stamp({ type, status: 'Unknown', reason: input.outcome.reason, message: input.outcome.message }, input);
   }
   if (found?.status === 'True') return stamp(found, input);
-  return stamp(
-    { type, status: 'False', reason: 'NeverCompleted', message: 'no payload was carried out in full yet' },
-    input,
-  );
+  return stamp({ type, status: 'False', ...neverAvailable(input.outcome) }, input);
+}
+
+function neverAvailable(outcome: Outcome): Why {
+  if (outcome.kind !== 'gatesBypassed')
+    return { reason: 'NeverCompleted', message: 'no payload was carried out in full yet' };
+  const message = 'the payload was carried out in full, and nothing looked whether it works: gates were bypassed';
+  return { reason: outcome.reason, message };
 }
 
 function stamp(condition: DomainCondition, input: ConditionInput): Condition {

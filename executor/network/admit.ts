@@ -1,8 +1,9 @@
 /** Whether a network payload may be enforced in this cluster at all. Pure. */
+import { selectsCentral } from '../../constructs/api/central.ts';
 import type { InstallationEntry, PayloadContent } from '../../constructs/api/payload.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
 import { describeRef } from '../kube/types.ts';
-import { installationEntryOf, installationRef, type LiveNode, type NetworkSnapshot } from './snapshot.ts';
+import { installationEntryOf, installationRef, type NetworkSnapshot } from './snapshot.ts';
 
 export interface AdmitInput {
   readonly content: PayloadContent;
@@ -50,11 +51,6 @@ function unsupportedParts(snapshot: NetworkSnapshot, object: string): Problem[] 
   ];
 }
 
-const matches = (node: LiveNode, selector: Readonly<Record<string, string>>): boolean =>
-  Object.entries(selector).every(
-    ([key, value]) => Object.hasOwn(node.labels, key) && (value === '' || node.labels[key] === value),
-  );
-
 /** The nodes of the index are exactly the live nodes that the selector matches, UIDs and addresses included. */
 function placementProblems(entry: InstallationEntry, snapshot: NetworkSnapshot, object: string): Problem[] {
   const { installation, nodes } = snapshot;
@@ -88,7 +84,7 @@ function placementProblems(entry: InstallationEntry, snapshot: NetworkSnapshot, 
         path,
         remedy,
       });
-    else if (!matches(live, installation.spec.central.nodeSelector))
+    else if (!selectsCentral(installation.spec.central.nodeSelector, live.labels))
       problems.push({
         reason: 'InventoryStale',
         message: `node ${rendered.name} no longer carries the central label`,
@@ -98,7 +94,7 @@ function placementProblems(entry: InstallationEntry, snapshot: NetworkSnapshot, 
       });
   }
   const known = new Set(entry.nodes.map((node) => node.name));
-  const matching = nodes.filter((live) => matches(live, installation.spec.central.nodeSelector));
+  const matching = nodes.filter((live) => selectsCentral(installation.spec.central.nodeSelector, live.labels));
   const extra = matching.filter((live) => !known.has(live.name)).map((live) => live.name);
   if (extra.length > 0)
     problems.push({

@@ -21,14 +21,7 @@ import { approvalProblem, approvedPlan, type KnownPlan } from './approval.ts';
 import type { Classification, DomainSession, DomainTarget, SealedDomain } from './domain.ts';
 import { lintDefinition, lintMarks, lintWebhooks } from './lint.ts';
 import { type Loaded, loadPayload } from './load.ts';
-import {
-  checkCluster,
-  checkDependencies,
-  checkNodes,
-  checkOwners,
-  checkRequirements,
-  checkSpecs,
-} from './preconditions.ts';
+import { checkCluster, checkDependencies, checkOwners, checkRequirements, checkSpecs } from './preconditions.ts';
 import { type PlanReport, planReport, storedPlan, storeReport } from './reports.ts';
 import { type Retry, retryOfAll } from './retry.ts';
 
@@ -189,7 +182,6 @@ async function preconditions(
     ...lintWebhooks(loaded.items, deps.namespace),
     ...session.admit(),
     ...(await checkRequirements(client, content.requires, signal)),
-    ...(await checkNodes(client, content, signal)),
     ...(await checkSpecs(deps, content, signal)),
     ...(await missingRights(client, rights, signal)),
   ];

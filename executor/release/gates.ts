@@ -21,7 +21,8 @@ function overAll(scope: GateScope, items: readonly Item[], judge: (object: KubeO
   const worst = open.find(({ readiness }) => readiness.state === 'False') ?? open[0];
   if (worst === undefined) return { state: 'True', reason: 'Ready', message: `${items.length} object(s) are ready` };
   const object = describeRef(itemRef(worst.item));
-  const more = open.length > 1 ? `; ${open.length - 1} more are not ready` : '';
+  const others = open.length - 1;
+  const more = others > 0 ? `; ${others} more ${others === 1 ? 'is' : 'are'} not ready` : '';
   const { state, reason, message } = worst.readiness;
   return { state, reason, message: `${object}: ${message}${more}`, object };
 }

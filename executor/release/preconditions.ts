@@ -88,40 +88,6 @@ function certificateEnd(value: unknown): number | undefined {
   }
 }
 
-/** The nodes whose addresses were rendered are the live ones: by name, UID and internal addresses. */
-export async function checkNodes(client: KubeClient, content: PayloadContent, signal: AbortSignal): Promise<Problem[]> {
-  const wanted = content.installations.flatMap(({ nodes }) => nodes);
-  if (wanted.length === 0) return [];
-  const listed = await client.list({ apiVersion: 'v1', kind: 'Node' }, { signal });
-  if (listed.type !== 'listed') return [unavailable(listed.message)];
-  const live = new Map(listed.items.map((node) => [node.metadata.name ?? '', node]));
-  const remedy = 'run `keelson inventory`, then render and publish again';
-  return wanted.flatMap((node): Problem[] => {
-    const found = live.get(node.name);
-    const say = (message: string): Problem => ({
-      reason: 'InventoryStale',
-      message,
-      object: `Node ${node.name}`,
-      remedy,
-    });
-    if (found === undefined) return [say('it does not exist')];
-    if (found.metadata.uid !== node.uid)
-      return [say(`its UID is ${String(found.metadata.uid)}, the payload was rendered for ${node.uid}`)];
-    const addresses = internalAddresses(found);
-    const missing = node.addresses.filter((address) => !addresses.includes(address));
-    return missing.length === 0 ? [] : [say(`it has ${addresses.join(', ')}, not ${missing.join(', ')}`)];
-  });
-}
-
-/** Internal addresses of a node, in the order of the API. */
-function internalAddresses(node: KubeObject): string[] {
-  const { addresses } = node.status ?? {};
-  return (Array.isArray(addresses) ? addresses : [])
-    .filter(isObject)
-    .filter((entry) => entry.type === 'InternalIP')
-    .map((entry) => String(entry.address));
-}
-
 /** The live specs are those that the payload was rendered from; while they are not, the old payload stays. */
 export async function checkSpecs(deps: SpecDeps, content: PayloadContent, signal: AbortSignal): Promise<Problem[]> {
   const problems: Problem[] = [];

@@ -192,6 +192,13 @@ export function workMessage(record: WorkerRecord, waitingOn?: string): string {
   return `Working towards ${what}: ${done} of ${total} done (${percent}% complete)${tail}`;
 }
 
+/** Where the work is. A pass that went through everything is not the end of it while a gate is shut. */
+function stepOf({ step, progress }: WorkerRecord): string {
+  if (step !== 'Completed') return step;
+  const shut = progress?.phases.find(({ gates }) => gates.some(({ verdict }) => !isOpen(verdict)));
+  return shut?.name ?? step;
+}
+
 function syncOf(
   record: WorkerRecord,
   conditions: readonly Condition[],
@@ -199,7 +206,7 @@ function syncOf(
 ): NonNullable<ReleaseStatus['sync']> {
   const blocker = blockerOf(record, conditions, now);
   return {
-    step: record.step.slice(0, 64),
+    step: stepOf(record).slice(0, 64),
     done: record.progress?.done ?? 0,
     total: record.progress?.total ?? 0,
     attempt: record.attempt,

@@ -2,6 +2,7 @@
  * The ordered addresses of OVN central. The first one bootstraps the databases, so the order is identity: while nothing
  * is retained it is the order of node names, afterwards it is the retained one and is never sorted or invented.
  */
+import { selectsCentral } from '../../constructs/api/central.ts';
 import type { Inventory, InventoryNode, InventoryTopology } from '../../constructs/api/inventory.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
 
@@ -29,13 +30,6 @@ export function matchesSelector(
 ): boolean {
   return Object.entries(selector).every(
     ([key, value]) => Object.hasOwn(node.labels, key) && node.labels[key] === value,
-  );
-}
-
-/** `key=` selects nodes that carry the label with any value, as the chart's own affinity does. */
-function matchesCentral(node: InventoryNode, selector: Readonly<Record<string, string>>): boolean {
-  return Object.entries(selector).every(
-    ([key, value]) => Object.hasOwn(node.labels, key) && (value === '' || node.labels[key] === value),
   );
 }
 
@@ -90,7 +84,7 @@ export function placeCentral(options: {
 }): PlacementOutcome {
   const { inventory, selector, replicas, object } = options;
   const nodes = inventory.spec.nodes
-    .filter((node) => matchesCentral(node, selector))
+    .filter((node) => selectsCentral(selector, node.labels))
     .sort((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0));
   const retained = inventory.spec.topology?.[options.installation];
   if (retained !== undefined) return retainedOrder(retained, nodes, object);

@@ -115,7 +115,9 @@ test('X3: a node that got the label after the render is refused at acceptance, b
 test('X3: a node that was replaced by another of its name is refused', async ({ bed }) => {
   await remove(bed, `${nodesPath}/n2`);
   await createNodes(bed.server.admin, second === undefined ? [] : [second]);
-  assert.match(await refusal(bed, 'InventoryStale'), /n2/);
+  const told = await refusal(bed, 'InventoryStale');
+  assert.match(told, /n2/);
+  assert.not.match(told, / more/, 'it is told twice');
   await bed.deliver(await bed.render());
 });
 

@@ -63,6 +63,13 @@ test('before the first full pass Available is False, and paused leaves Ready ope
   const paused = run(outcome('paused', 'Paused'));
   assert.is(show(paused).Ready, 'Unknown');
   assert.is(paused.find((c) => c.type === 'Ready')?.reason, 'Paused');
+  const availableOf = (kind: OutcomeKind): string => {
+    const found = run(outcome(kind, 'GatesBypassed')).find((c) => c.type === 'Available');
+    return `${found?.status} ${found?.reason}: ${found?.message}`;
+  };
+  assert.is(availableOf('waiting'), 'False NeverCompleted: no payload was carried out in full yet');
+  // What was carried out is not said to be outstanding.
+  assert.match(availableOf('gatesBypassed'), /^False GatesBypassed: the payload was carried out in full, and nothing/);
 });
 
 test('a blocked change keeps what was available', () => {

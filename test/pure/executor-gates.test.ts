@@ -178,6 +178,11 @@ test('gates name the object that keeps them shut; one that nobody observes never
   assert.is(commonGate(gate('WorkloadsReady'), scope([workload('Deployment', { replicas: 2 }, full)])).state, 'True');
   const missing = commonGate(gate('WorkloadsReady'), scope([]));
   assert.equal([missing.state, missing.object], ['Unknown', 'Deployment.apps demo/server']);
+  const others = ['b', 'c'].map((name) => item({ apiVersion: 'apps/v1', kind: 'Deployment', name }));
+  for (const [count, words] of [' exist', '; 1 more is not ready', '; 2 more are not ready'].entries()) {
+    const all = { ...scope([]), items: [server, ...others.slice(0, count)] };
+    assert.ok(commonGate(gate('WorkloadsReady'), all).message.endsWith(words), words);
+  }
   assert.equal(
     observedItems(gate('WorkloadsReady'), [server, settings]).map(({ id }) => id),
     [server.id],

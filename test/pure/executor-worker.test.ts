@@ -164,6 +164,24 @@ test('a process that resumes tells nothing before it has looked', () => {
   assert.is(behind.edges.length, 1, 'a changed spec is told at once');
 });
 
+test('a step is not Completed while a gate is shut, also when a pass went through everything', () => {
+  const { journal } = journalAt();
+  journal.adopt(viewOf(releaseObject()));
+  journal.loaded(loadedOf(content(2)));
+  journal.begun(digest('1'));
+  const { record } = journal;
+  const stepAt = (state: 'True' | 'Unknown', more: { bypassed?: true } = {}): unknown => {
+    record.progress?.gates('p0', [
+      { gate: gate('GateA', { scope: 'p0' }), verdict: { state, reason: 'NotObserved', message: 'm', ...more } },
+    ]);
+    journal.finished({ type: 'completed', counts: {} as never, left: [], open: state === 'True' }, undefined);
+    return getAt(statusOf(record, [], 1_800_000_000_000), '/sync/step');
+  };
+  assert.is(stepAt('Unknown'), 'p0');
+  assert.is(stepAt('Unknown', { bypassed: true }), 'Completed');
+  assert.is(stepAt('True'), 'Completed');
+});
+
 test('a status has room for everything: at most 32 KiB, by its own schema, nothing secret', () => {
   const { journal } = journalAt();
   journal.adopt(viewOf(releaseObject()));
