@@ -2,7 +2,7 @@ import type { Clock } from '../../constructs/lib/clock.ts';
 import { withLock } from '../tools/lock.ts';
 import { adminKubeconfig } from './accounts.ts';
 import { apiServerUrl, type ControlPlaneInput, startApiServer } from './controlPlane.ts';
-import { recordedProcess } from './daemon.ts';
+import { recordedProcess, startDaemon } from './daemon.ts';
 import { destroyCluster } from './destroy.ts';
 import type { Node } from './node.ts';
 import { writeCni } from './nodeFiles.ts';
@@ -90,6 +90,10 @@ export class RunningCluster implements Cluster {
 
   startRegistry(): Promise<void> {
     return startRegistry(this.parts.file, this.parts.clock);
+  }
+
+  async startProgram(name: string, argv: readonly string[]): Promise<void> {
+    await startDaemon(this.parts.file, { name, argv });
   }
 
   async down(): Promise<void> {

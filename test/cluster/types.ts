@@ -76,6 +76,8 @@ export interface Cluster {
   /** Kills the registry; what was pushed is kept. */
   stopRegistry(): Promise<void>;
   startRegistry(): Promise<void>;
+  /** Starts a program on the host that ends with the cluster; its output goes to `logs/<name>.log` of the cluster. */
+  startProgram(name: string, argv: readonly string[]): Promise<void>;
   /** Removes the cluster and everything that exists because of it. */
   down(): Promise<void>;
 }

@@ -8,13 +8,17 @@ export interface GitServerOptions {
   readonly env: Readonly<Record<string, string>>;
   readonly username: string;
   readonly password: string;
+  /** The loopback address unless another one is named. */
+  readonly address?: string;
+  /** A free one unless it is named. */
+  readonly port?: number;
   /** What callers without the right password are told, given the header that they sent. */
   readonly refusal?: (authorization: string | undefined) => string;
 }
 
 export interface GitServer {
   readonly port: number;
-  /** `http://127.0.0.1:<port>` */
+  /** `http://<address>:<port>` */
   readonly url: string;
   close(): Promise<void>;
 }
@@ -30,11 +34,15 @@ export async function startGitServer(options: GitServerOptions): Promise<GitServ
       response.end(options.refusal?.(authorization));
     }
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { address = '127.0.0.1' } = options;
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(options.port ?? 0, address, resolve);
+  });
   const { port } = server.address() as AddressInfo;
   return {
     port,
-    url: `http://127.0.0.1:${port}`,
+    url: `http://${address}:${port}`,
     async close() {
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));

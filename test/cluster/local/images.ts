@@ -14,11 +14,19 @@ export interface LocalImages {
   readonly ovn: BuiltImage;
 }
 
+/** Builds the image of Keelson itself into the cache. */
+export const buildOwnImage = (cache: string): Promise<BuiltImage> => buildKeelsonImage({ entry, cache });
+
+/** Puts the image of Keelson itself into the local registry. */
+export async function pushOwnImage(registry: string, keelson: BuiltImage): Promise<void> {
+  await pushImage(keelson, { registry, repository: 'keelson/keelson', tag: 'local' });
+}
+
 /** Builds both images of the local cluster into the cache. */
 export async function buildImages(cache: string): Promise<LocalImages> {
   const scripts = await runtimeScripts();
   const [keelson, ovn] = await Promise.all([
-    buildKeelsonImage({ entry, cache }),
+    buildOwnImage(cache),
     buildOvnImage({ packages: runtimePackages, programs: runtimePrograms, scripts, cache }),
   ]);
   return { keelson, ovn };
@@ -29,7 +37,7 @@ const chartVersion = 'v1.16.13';
 
 /** Puts images and chart into the local registry. Answers the chart's digest. */
 export async function fillRegistry(registry: string, images: LocalImages): Promise<string> {
-  await pushImage(images.keelson, { registry, repository: 'keelson/keelson', tag: 'local' });
+  await pushOwnImage(registry, images.keelson);
   await pushImage(images.ovn, { registry, repository: 'kubeovn/kube-ovn', tag: chartVersion });
   await pushImage(images.ovn, { registry, repository: 'kubeovn/vpc-nat-gateway', tag: chartVersion });
   const chart = await packageChart('new');

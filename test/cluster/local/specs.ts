@@ -22,6 +22,19 @@ function fillIn(text: string, facts: LocalFacts): string {
     .replaceAll(`sha256:${'0'.repeat(64)}`, facts.chartDigest);
 }
 
+/** Name of the Secret in Flux's namespace with the password of the Git server. */
+export const gitSecret = 'rendered-git';
+
+/**
+ * `cluster.yaml` of the local cluster for Flux as the courier: the rendered repository by its URL, looked at as often as
+ * `interval` says, since nobody here tells Flux of a push.
+ */
+export function carriedByFlux(text: string, { url, interval }: { url: string; interval: string }): string {
+  const flux = [`interval: ${interval}`, 'secretRef:', `  name: ${gitSecret}`];
+  const settings = ['courier: flux', 'flux:', ...flux.map((line) => `  ${line}`)].join('\n    ');
+  return text.replace('repository: ../rendered.git', `repository: ${url}`).replace('courier: none', settings);
+}
+
 /** Copies clusters/local into a specs repository's work tree, filled in. Answers the files written, relative to it. */
 export async function copySpecs(target: string, facts: LocalFacts): Promise<string[]> {
   const entries = await readdir(template, { recursive: true, withFileTypes: true });

@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { labels, systemNamespace } from '../../../constructs/api/constants.ts';
 import { ensureTool } from '../../tools/tools.ts';
-import { buildImages, fillRegistry } from '../local/images.ts';
+import { buildImages, buildOwnImage, fillRegistry, pushOwnImage } from '../local/images.ts';
 import { commitSpecs, makeRepositories } from '../local/repositories.ts';
 import { copySpecs } from '../local/specs.ts';
 import { imageCache } from '../programs.ts';
@@ -31,7 +31,7 @@ export interface PipelineBed {
   write(path: string, text: string | undefined): void;
   commit(message: string): Promise<void>;
   /** Makes a key, takes the inventory, locks, publishes and brings the executor into the cluster. */
-  prepare(): Promise<void>;
+  prepare(...bootstrap: readonly string[]): Promise<void>;
   /** Commits, publishes, and delivers without following. */
   ship(message: string): Promise<void>;
   /** Number of commits in the rendered repository. */
@@ -39,20 +39,43 @@ export interface PipelineBed {
   close(): Promise<void>;
 }
 
+export interface BedOptions {
+  /** False for a cluster that has a network for its pods, and specs without one. */
+  readonly network?: boolean;
+}
+
+/** Fills the registry of a cluster; answers the digest of the network's chart, or of none. */
+type Supply = (registry: string) => Promise<string>;
+
+/** Builds what the cluster pulls. */
+async function supplies(network: boolean): Promise<Supply> {
+  const cache = imageCache(process.env);
+  if (network) {
+    const images = await buildImages(cache);
+    return (registry) => fillRegistry(registry, images);
+  }
+  const image = await buildOwnImage(cache);
+  return async (registry) => {
+    await pushOwnImage(registry, image);
+    return `sha256:${'0'.repeat(64)}`;
+  };
+}
+
 /** Starts the cluster, fills its registry, and leaves everything else to the user. */
-export async function pipelineBed(name: string): Promise<PipelineBed> {
+export async function pipelineBed(name: string, { network = true }: BedOptions = {}): Promise<PipelineBed> {
   const home = mkdtempSync(join(tmpdir(), 'keelson-pipeline-'));
   const place = { specs: join(home, 'specs'), rendered: join(home, 'rendered.git') };
   const folder = join(place.specs, 'clusters/local');
-  const [cluster, images, helm] = await Promise.all([
-    startCluster({ directory: join(home, 'clusters'), name, cni: 'none' }),
-    buildImages(imageCache(process.env)),
+  const [cluster, supply, helm] = await Promise.all([
+    startCluster({ directory: join(home, 'clusters'), name, cni: network ? 'none' : 'bridge' }),
+    supplies(network),
     ensureTool('helm'),
   ]);
   const registry = cluster.registry.hostRef;
-  const chartDigest = await fillRegistry(registry, images);
+  const chartDigest = await supply(registry);
   await makeRepositories(place);
   await copySpecs(place.specs, { registry, apiServer: new URL(cluster.apiServer).host, chartDigest });
+  if (!network) rmSync(join(folder, 'network.yaml'));
   mkdirSync(join(home, 'bin'));
   symlinkSync(helm, join(home, 'bin/helm'));
   const env = {
@@ -61,6 +84,7 @@ export async function pipelineBed(name: string): Promise<PipelineBed> {
     GIT_CONFIG_NOSYSTEM: '1',
     KUBECONFIG: cluster.kubeconfig,
     KEELSON_SIGNING_KEY_FILE: join(home, 'signing.key'),
+    GIT_ASKPASS: join(home, 'git-askpass'),
   };
   const start = (...args: string[]): Command =>
     startCommand([process.execPath, '--disable-warning=ExperimentalWarning', entry, ...args], {
@@ -92,7 +116,7 @@ export async function pipelineBed(name: string): Promise<PipelineBed> {
       writeFileSync(file, text);
     },
     commit: (message) => commitSpecs(place, message),
-    async prepare() {
+    async prepare(...bootstrap) {
       await bed.keelson('keys', 'init', '--out', '../signing.key');
       await bed.keelson('inventory');
       await bed.keelson('lock');
@@ -100,7 +124,7 @@ export async function pipelineBed(name: string): Promise<PipelineBed> {
       await bed.keelson('publish');
       await cluster.kubectl(['create', 'namespace', systemNamespace]);
       await cluster.kubectl(['label', 'namespace', systemNamespace, `${labels.testCluster}=true`]);
-      await bed.keelson('bootstrap', '--trust', '../signing.key.pub');
+      await bed.keelson('bootstrap', '--trust', '../signing.key.pub', ...bootstrap);
     },
     async ship(message) {
       await bed.commit(message);
