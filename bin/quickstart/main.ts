@@ -9,6 +9,7 @@ import { systemClock } from '../../constructs/lib/clock.ts';
 import { formatProblems, ProblemError } from '../../constructs/lib/problems.ts';
 import { waitFor } from '../../constructs/lib/wait.ts';
 import { destroyCluster } from '../../test/cluster/destroy.ts';
+import { buildFluxImages } from '../../test/cluster/flux/images.ts';
 import { buildImages, fillRegistry } from '../../test/cluster/local/images.ts';
 import { commitSpecs, makeRepositories } from '../../test/cluster/local/repositories.ts';
 import { copySpecs } from '../../test/cluster/local/specs.ts';
@@ -18,11 +19,12 @@ import { clusterLock, clustersDirectory, listStates } from '../../test/cluster/s
 import type { Cluster } from '../../test/cluster/types.ts';
 import { withLock } from '../../test/tools/lock.ts';
 import { ensureTool } from '../../test/tools/tools.ts';
+import { nameFlux, startFlux } from './flux.ts';
 import { type Place, quickstartName, quickstartPlace } from './place.ts';
 import { writePrograms } from './programs.ts';
 import { runProgram } from './run.ts';
 import { type Say, speak } from './say.ts';
-import { closingWords } from './words.ts';
+import { closingWords, type QuickstartCourier } from './words.ts';
 
 const root = clustersDirectory(process.env);
 const readyLimitMs = 15 * 60_000;
@@ -38,7 +40,7 @@ async function down(place: Place, say: Say): Promise<void> {
   });
 }
 
-async function ground(say: Say, signal: AbortSignal) {
+async function ground(courier: QuickstartCourier, say: Say, signal: AbortSignal) {
   const cache = imageCache(process.env);
   const onProgress = (line: string): void => say.note(line);
   const cluster = await say.step('Starting a cluster of three nodes, without any network for pods', () =>
@@ -51,7 +53,11 @@ async function ground(say: Say, signal: AbortSignal) {
     fillRegistry(cluster.registry.hostRef, images),
   );
   const helm = await say.step('Making sure of Helm', () => ensureTool('helm', { onProgress, signal }));
-  return { cluster, chartDigest, helm };
+  if (courier === 'none') return { cluster, chartDigest, helm, flux: undefined };
+  const flux = await say.step('Building the controllers of Flux and their images, once for this machine', () =>
+    buildFluxImages(cache, { onProgress, signal }),
+  );
+  return { cluster, chartDigest, helm, flux };
 }
 
 /** One line of the workloads' state for people, and whether the wait is over. */
@@ -94,16 +100,19 @@ async function untilReady(cluster: Cluster, say: Say, signal: AbortSignal): Prom
   });
 }
 
-async function up(place: Place, say: Say, signal: AbortSignal): Promise<void> {
-  const { cluster, chartDigest, helm } = await ground(say, signal);
-  const env = await say.step('Writing the specs into a Git repository', async () => {
+async function up(place: Place, courier: QuickstartCourier, say: Say, signal: AbortSignal): Promise<void> {
+  const { cluster, chartDigest, helm, flux } = await ground(courier, say, signal);
+  const { env, git } = await say.step('Writing the specs into a Git repository', async () => {
     const apiServer = new URL(cluster.apiServer).host;
     await mkdir(place.keys, { recursive: true, mode: 0o700 });
     await makeRepositories(place);
     const files = await copySpecs(place.specs, { registry: cluster.registry.hostRef, apiServer, chartDigest });
     for (const file of files) say.note(file);
+    const served = flux === undefined ? undefined : await nameFlux(cluster, place);
     await commitSpecs(place, 'Add the local cluster');
-    return writePrograms(place, { kubectl: cluster.kubectlPath, helm, kubeconfig: cluster.kubeconfig });
+    const tools = { kubectl: cluster.kubectlPath, helm, kubeconfig: cluster.kubeconfig };
+    const askpass = served === undefined ? {} : { askpass: served.askpass };
+    return { env: await writePrograms(place, { ...tools, ...askpass }), git: served };
   });
   const keelson = (title: string, ...args: string[]): Promise<void> =>
     say.step(`${title}: keelson ${args.join(' ')}`, () =>
@@ -121,13 +130,27 @@ async function up(place: Place, say: Say, signal: AbortSignal): Promise<void> {
   await keelson('Rendering, signing and committing', 'publish');
   await cluster.kubectl(['create', 'namespace', 'keelson-system']);
   await cluster.kubectl(['label', 'namespace', 'keelson-system', 'keelson.dev/test-cluster=true']);
-  await keelson('Bringing the executor into the cluster', 'bootstrap', '--trust', join(place.keys, 'signing.key.pub'));
+  const trust = ['--trust', join(place.keys, 'signing.key.pub')];
+  // Flux comes after the network that it needs; the executor and `deliver` need none.
+  const before = flux === undefined ? [] : ['--no-courier'];
+  await keelson('Bringing the executor into the cluster', 'bootstrap', ...trust, ...before);
   await keelson('Delivering what was published', 'deliver');
   await say.step('Waiting for the workloads', () => untilReady(cluster, say, signal));
+  if (flux === undefined || git === undefined) return;
+  const bootstrap = (): Promise<void> => keelson('Pointing Flux at the published tree', 'bootstrap');
+  await startFlux(cluster, { images: flux, git, say, bootstrap });
+}
+
+function courierOf(text: string): QuickstartCourier {
+  if (text === 'none' || text === 'flux') return text;
+  throw new TypeError(`--courier ${text}: give none (the default) or flux`);
 }
 
 async function main(): Promise<void> {
-  const { values } = parseArgs({ options: { down: { type: 'boolean', default: false } } });
+  const { values } = parseArgs({
+    options: { down: { type: 'boolean', default: false }, courier: { type: 'string', default: 'none' } },
+  });
+  const courier = courierOf(values.courier);
   const place = quickstartPlace(process.env);
   const began = performance.now();
   const say = speak(
@@ -143,8 +166,8 @@ async function main(): Promise<void> {
     process.stderr.write(`down in ${seconds()}\n`);
     return;
   }
-  await up(place, say, abort.signal);
-  process.stdout.write(closingWords(place));
+  await up(place, courier, say, abort.signal);
+  process.stdout.write(closingWords(place, courier));
   process.stderr.write(`up in ${seconds()}\n`);
 }
 

@@ -7,13 +7,25 @@ const entry = fileURLToPath(new URL('../keelson.ts', import.meta.url));
 
 const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
 
-/** Puts `keelson`, `kubectl` and `helm` into one folder, set up for the local cluster. Answers the environment they use. */
+/**
+ * Puts `keelson`, `kubectl` and `helm` into one folder, set up for the local cluster. Answers the environment they use.
+ */
 export async function writePrograms(
   place: Place,
-  tools: { readonly kubectl: string; readonly helm: string; readonly kubeconfig: string },
+  tools: {
+    readonly kubectl: string;
+    readonly helm: string;
+    readonly kubeconfig: string;
+    /** Program that tells git the password of the rendered repository, where it has one. */
+    readonly askpass?: string;
+  },
 ): Promise<Record<string, string>> {
   await mkdir(place.programs, { recursive: true });
-  const env = { KUBECONFIG: tools.kubeconfig, KEELSON_SIGNING_KEY_FILE: join(place.keys, 'signing.key') };
+  const env = {
+    KUBECONFIG: tools.kubeconfig,
+    KEELSON_SIGNING_KEY_FILE: join(place.keys, 'signing.key'),
+    ...(tools.askpass === undefined ? {} : { GIT_ASKPASS: tools.askpass }),
+  };
   const exports = Object.entries(env).map(([name, value]) => `export ${name}=${quoted(value)}`);
   const path = `PATH=${quoted(place.programs)}:"$PATH"`;
   const keelson = `#!/bin/sh\n${[...exports, path].join('\n')}\nexec ${quoted(process.execPath)} --disable-warning=ExperimentalWarning ${quoted(entry)} "$@"\n`;

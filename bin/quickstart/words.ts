@@ -1,10 +1,22 @@
 import picocolors from 'picocolors';
 import type { Place } from './place.ts';
 
+/** Who carries what is published. */
+export type QuickstartCourier = 'none' | 'flux';
+
 /** What is where, and what to try next. */
-export function closingWords(place: Place): string {
+export function closingWords(place: Place, courier: QuickstartCourier): string {
   const { bold, cyan } = picocolors;
   const command = (text: string): string => cyan(text);
+  // Publishing is the push that Flux waits for; without a courier somebody delivers.
+  const [carry, follow] =
+    courier === 'flux' ? ['', '; keelson status -w'] : [' && keelson deliver', ' && keelson deliver --follow'];
+  const flux =
+    courier === 'flux'
+      ? `
+  ${bold('Flux')} carries every push within some ten seconds: ${command('kubectl -n flux-system get gitrepositories,kustomizations')}
+`
+      : '';
   return `
 ${bold('What is where')}
   specs, in Git        ${place.specs}/clusters/local
@@ -13,15 +25,15 @@ ${bold('What is where')}
   programs             ${place.programs} (keelson, kubectl, helm, set up for this cluster)
 
   ${command(`export PATH=${place.programs}:$PATH; cd ${place.specs}`)}
-
+${flux}
 ${bold('Five things to try')}
   1. Change a plain manifest and watch it travel.
      ${command("sed -i 's/hello from Git/hello again/' clusters/local/manifests/demo/10-base/greeting.yaml && git commit -qam greet")}
-     ${command('keelson plan && keelson publish && keelson deliver --follow')}
+     ${command(`keelson plan && keelson publish${follow}`)}
   2. Change what an installed network fixes, and read why it is blocked.
      ${command("sed -i 's/networkStack: ipv4/networkStack: dual_stack/' clusters/local/network.yaml && git commit -qam stack")}
-     ${command('keelson publish && keelson deliver --follow; kubectl -n kube-system get koi local -o wide')}
-     ${command('git revert --no-edit HEAD && keelson publish && keelson deliver')}
+     ${command(`keelson publish${courier === 'flux' ? '; sleep 15' : follow}; kubectl -n kube-system get koi local -o wide`)}
+     ${command(`git revert --no-edit HEAD && keelson publish${carry}`)}
   3. Hold a release: nothing of it is written until the annotation goes.
      ${command('kubectl -n keelson-system annotate release manifests-demo keelson.dev/hold=looking && keelson status')}
      ${command('kubectl -n keelson-system annotate release manifests-demo keelson.dev/hold-')}
