@@ -24,7 +24,7 @@ export function listOf(version: number, ...items: KubeObject[]): Scripted {
 }
 
 /** A watch that the test feeds. It ends like a real one when its request is aborted. */
-class Stream {
+export class Stream {
   readonly #chunks: Uint8Array[] = [];
   #ended = false;
   #wake: () => void = () => undefined;
