@@ -5,6 +5,8 @@
  */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
+import { main } from '../../bin/program.ts';
+import { systemClock } from '../../constructs/lib/clock.ts';
 import { until } from './kubeBed.ts';
 import {
   bypass,
@@ -21,7 +23,7 @@ import {
   workshop,
 } from './network-bed.ts';
 import type { ClusterText } from './network-folder.ts';
-import { networkRelease } from './network-folder.ts';
+import { networkRelease, releaseName } from './network-folder.ts';
 import { idOf } from './network-log.ts';
 
 interface Context {
@@ -274,6 +276,56 @@ test('D14: deletion is denied without the UID; confirmed, it strips owners and t
   await bed.until(paths.release, 'the release to say so', (object) =>
     object.status.failures?.some((failure: Loose) => failure.reason === 'InstallationMissing'),
   );
+});
+
+test('what a deleted installation left is uninstalled in the order of Kube-OVN, under the rights that were rendered', async ({
+  bed,
+  executor,
+}) => {
+  const told: string[] = [];
+  const keelson = (...args: string[]): Promise<number> =>
+    main(['uninstall', releaseName, '--delete', '--no-git-check', ...args], {
+      env: { PATH: process.env.PATH ?? '', HOME: bed.server.directory, KUBECONFIG: bed.server.kubeconfig },
+      cwd: bed.server.directory,
+      clock: systemClock,
+      random: Math.random,
+      signal: AbortSignal.timeout(120_000),
+      out: (text) => void told.push(text),
+      err: (text) => void told.push(text),
+      terminal: false,
+    });
+  const ledger = await bed.ledger();
+  assert.is(await keelson('-o', 'json'), 0, told.join('\n'));
+  const plan = JSON.parse(told.pop() ?? '');
+  executor.plan.resetLog();
+  assert.is(await keelson('--approve', plan.digest), 0, told.join('\n'));
+  const deleted = executor.plan.log
+    .filter(({ verb, status, group }) => verb === 'delete' && status === 200 && group === 'apps')
+    .map(({ name = '' }) => name);
+  const order = ['kube-ovn-pinger', 'kube-ovn-controller', 'kube-ovn-cni', 'ovs-ovn'].map((name) =>
+    deleted.indexOf(name),
+  );
+  assert.ok(
+    order.every((at) => at >= 0) && order.join() === [...order].sort((a, b) => a - b).join(),
+    deleted.join(' '),
+  );
+  assert.ok(deleted.indexOf('ovn-central') > deleted.indexOf('kube-ovn-cni'), deleted.join(' '));
+  let stayed = 0;
+  for (const { id } of ledger) {
+    const live = await bed.get(pathOf({ id }));
+    const stays =
+      /^(\/PersistentVolumeClaim|\/Namespace|apiextensions)/.test(id) || id === '/ConfigMap/kube-system/kept';
+    if (!stays) {
+      assert.is(live, undefined, id);
+      continue;
+    }
+    stayed += 1;
+    assert.is(live?.metadata.labels?.['keelson.dev/release'], undefined, id);
+    assert.is(live?.metadata.deletionTimestamp, undefined, id);
+  }
+  assert.ok(stayed > 2 && ledger.length - stayed > 30, `${stayed} of ${ledger.length} stayed`);
+  assert.is(await bed.get(paths.release), undefined);
+  assert.equal(await bed.ledger(), []);
 });
 
 test.run();
