@@ -124,6 +124,18 @@ test('a list of ports is matched by its keys, also where the intent leaves one t
     '.spec.ports[port=443,protocol="TCP"].targetPort',
   ]);
   assert.equal(differing(live, service([{ port: 81 }])), ['.spec.ports[port=81]']);
+  // The one that names its protocol chooses first, wherever it stands; no element is meant twice.
+  assert.equal(
+    differing(
+      live,
+      service([
+        { port: 80, name: 'http' },
+        { port: 80, protocol: 'UDP' },
+      ]),
+    ),
+    [],
+  );
+  assert.equal(differing(live, service([{ port: 443 }, { port: 443 }])), ['.spec.ports[port=443]']);
 });
 
 test('values of a set are looked for one by one', () => {

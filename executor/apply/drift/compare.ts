@@ -125,12 +125,11 @@ function keyed(
   place: Place,
   found: Difference[],
 ): JsonValue {
-  const free = new Set(live.filter(isObject));
+  const asks = intent.map((wanted) => (isObject(wanted) ? keyValues(wanted, keys) : {}));
+  const matches = matched(asks, live.filter(isObject));
   return intent.map((wanted, index): JsonValue => {
-    const asked = isObject(wanted) ? keyValues(wanted, keys) : {};
-    const match = [...free].find((element) =>
-      Object.entries(asked).every(([key, value]) => deepEqual(value, element[key])),
-    );
+    const asked = asks[index] ?? {};
+    const match = matches.get(asked);
     const step = stepOf(match === undefined ? asked : keyValues(match, keys), place.nodes);
     const here = {
       path: [...place.path, step],
@@ -141,9 +140,23 @@ function keyed(
       found.push({ path: here.path, pointer: toPointer(here.tokens), missing: true });
       return null;
     }
-    free.delete(match);
     return members(wanted, match, here, found);
   });
+}
+
+/** Which live element each set of keys means. Those that name all keys choose first. */
+function matched(asks: readonly JsonObject[], live: readonly JsonObject[]): Map<JsonObject, JsonObject> {
+  const free = new Set(live);
+  const found = new Map<JsonObject, JsonObject>();
+  for (const asked of asks.toSorted((a, b) => Object.keys(b).length - Object.keys(a).length)) {
+    const fits = (element: JsonObject): boolean =>
+      Object.entries(asked).every(([key, value]) => deepEqual(value, element[key]));
+    const match = [...free].find(fits);
+    if (match === undefined) continue;
+    free.delete(match);
+    found.set(asked, match);
+  }
+  return found;
 }
 
 /** The step of an element as managedFields write it. */
