@@ -94,7 +94,7 @@ test('a death after any write of a change leaves no span half done, whatever is 
     console.log(`${deaths} tested = ${spared.count} writes counted, ${insides} of them inside the span`);
     assert.is(deaths, spared.count);
   }
-  assert.ok(insides >= 3, `only ${insides} deaths were inside the span`);
+  assert.ok(insides >= 2, `only ${insides} deaths were inside the span`);
 });
 
 test.run();
