@@ -1,6 +1,7 @@
 /** Other tools that look after an object too: by the marks that they put on it, and by what they write of it. Pure. */
 import { managers } from '../../constructs/api/constants.ts';
-import type { KubeObject, ObjectMeta } from '../kube/types.ts';
+import { isObject, type JsonObject } from '../../constructs/lib/json.ts';
+import type { KubeObject, ManagedFieldsEntry, ObjectMeta } from '../kube/types.ts';
 
 const place = (namespace: string | undefined, name: string): string =>
   namespace === undefined || namespace === '' ? name : `${namespace}/${name}`;
@@ -44,11 +45,33 @@ const tools: readonly Tool[] = [
 /** Who an object belongs to by the marks on it, whether or not they still look after it. */
 export const markedOwners = (metadata: ObjectMeta): string[] => tools.flatMap(({ owner }) => owner(metadata) ?? []);
 
+/** Whether two trees of fields have a field in common. */
+function overlap(a: JsonObject, b: JsonObject): boolean {
+  return Object.entries(a).some(([step, child]) => {
+    const other = step === '.' ? undefined : b[step];
+    if (!isObject(child) || !isObject(other)) return false;
+    const whole = Object.keys(child).length === 0 || Object.keys(other).length === 0;
+    return whole || overlap(child, other);
+  });
+}
+
+/**
+ * Whether an entry tells of somebody who still writes: it came after our last apply, or holds fields that we apply too. What an
+ * adoption left to a tool, its own marks and what the payload does not name, is neither.
+ */
+function stillWrites(entry: ManagedFieldsEntry, { managedFields = [] }: ObjectMeta): boolean {
+  const ours = managedFields.find(({ manager, operation }) => manager === managers.objects && operation === 'Apply');
+  if (ours?.fieldsV1 === undefined || entry.fieldsV1 === undefined) return true;
+  return Date.parse(entry.time ?? '') > Date.parse(ours.time ?? '') || overlap(entry.fieldsV1, ours.fieldsV1);
+}
+
 /** Who looks after an object now: marked as theirs, and fields of it are written by them. */
 export function activeOwners(metadata: ObjectMeta): { readonly owner: string; readonly manager: string }[] {
   return tools.flatMap((tool) => {
     const owner = tool.owner(metadata);
-    const entry = metadata.managedFields?.find(({ manager }) => tool.managers.includes(manager ?? ''));
+    const entry = metadata.managedFields?.find(
+      (one) => tool.managers.includes(one.manager ?? '') && stillWrites(one, metadata),
+    );
     return owner === undefined || entry?.manager === undefined ? [] : [{ owner, manager: entry.manager }];
   });
 }

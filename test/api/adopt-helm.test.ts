@@ -84,11 +84,12 @@ test('fields of a manager that is not listed are not taken: it is named with the
   assert.match(told, /list helm in spec\.adoption\.takeManagers/);
 });
 
-test('one object missing, one that differs, one outside of the selector: all told at once, and nothing is written', async (context) => {
+test('missing, different, outside of the selector, owned by another, of another installation: all told at once', async (context) => {
   const { bed } = context;
   const { admin } = bed.server;
   const service = '/api/v1/namespaces/kube-system/services/kube-ovn-pinger';
-  const account = '/api/v1/namespaces/kube-system/serviceaccounts/kube-ovn-app';
+  const accounts = '/api/v1/namespaces/kube-system/serviceaccounts';
+  const account = `${accounts}/kube-ovn-app`;
   const missing = await bed.get(service);
   await admin.expect('DELETE', service);
   const edit = (path: string, body: object) =>
@@ -96,10 +97,18 @@ test('one object missing, one that differs, one outside of the selector: all tol
   const managedBy = (value: string) => ({ metadata: { labels: { 'app.kubernetes.io/managed-by': value } } });
   await edit(`${paths.central}/scale`, { spec: { replicas: 1 } });
   await edit(account, managedBy('me'));
+  const ownerReferences = [{ apiVersion: 'v1', kind: 'ConfigMap', name: 'x', uid: 'uid-x', controller: true }];
+  const stranger = 'keelson.dev/installation-uid';
+  await edit(`${accounts}/ovn`, { metadata: { ownerReferences } });
+  await edit(`${accounts}/kube-ovn-cni`, { metadata: { labels: { [stranger]: 'other' } } });
   const told = await refusal(context, await bed.render(adopting(['helm'])), 'AdoptionRefused');
   assert.match(told, /kube-ovn-pinger.*it does not exist/);
   assert.match(told, /ovn-central.*\.spec\.replicas is 1, the payload has 3/);
   assert.match(told, /kube-ovn-app.*do not match the selector \(app\.kubernetes\.io\/managed-by=Helm\)/);
+  assert.match(told, /ServiceAccount kube-system\/ovn\b.*it belongs to the controller ConfigMap x/);
+  assert.match(told, /kube-ovn-cni.*label keelson\.dev\/installation-uid says that it belongs to other/);
+  await edit(`${accounts}/ovn`, { metadata: { ownerReferences: null } });
+  await edit(`${accounts}/kube-ovn-cni`, { metadata: { labels: { [stranger]: null } } });
   await edit(`${paths.central}/scale`, { spec: { replicas: 3 } });
   await edit(account, managedBy('Helm'));
   const { metadata, status: _, ...rest } = missing;

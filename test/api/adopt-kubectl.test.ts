@@ -2,7 +2,8 @@
 /** Networks that kubectl made, by client-side and by server-side apply, are taken over as they are, and receive a change. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { planRelease } from '../../bin/planning.ts';
+import { makePlan } from '../../constructs/api/plan.ts';
+import { prunePolicy } from '../../constructs/api/release.ts';
 import { kubectl } from '../apiserver/kubectl.ts';
 import { assertOnlyMarked, heldBy, liveOf, manifests, planOf } from './adopt-bed.ts';
 import {
@@ -99,7 +100,8 @@ async function isAdopted(
     const planDigest = waiting.release.status.plan.digest;
     // CI comes to the same digest from the files alone.
     const { content } = networkRelease(waiting.rendered).index;
-    assert.is(planRelease(releaseName, undefined, content, {}).plan.digest, planDigest);
+    const planned = makePlan(undefined, content, { prune: prunePolicy.parse({}), classify: () => 'additive' });
+    assert.is(planned.digest, planDigest);
     assert.ok((await planOf(bed)).adoption.take.every((entry: Loose) => entry.managers.join() === manager));
     assert.equal(payloadMutations(executor.plan.log), []);
 

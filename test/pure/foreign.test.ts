@@ -1,5 +1,6 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import type { JsonObject } from '../../constructs/lib/json.ts';
 import { activeOwners, foreignReconciler, markedOwners } from '../../executor/apply/foreign.ts';
 import type { ManagedFieldsEntry, ObjectMeta } from '../../executor/kube/types.ts';
 
@@ -29,6 +30,34 @@ const cases: readonly (readonly [what: string, metadata: ObjectMeta, marked: str
     ['helm-controller'],
   ],
 ];
+
+const ours = (fields: JsonObject, time: string): ManagedFieldsEntry => ({
+  manager: 'keelson',
+  operation: 'Apply',
+  time,
+  fieldsV1: fields,
+});
+const helm = (fields: JsonObject, time: string): ManagedFieldsEntry => ({
+  manager: 'helm',
+  operation: 'Update',
+  time,
+  fieldsV1: fields,
+});
+
+test('what an adoption left to Helm is no work of its own; a field of ours, or a later write, is', () => {
+  const [first, then] = ['2026-01-01T00:00:00Z', '2026-01-01T00:01:00Z'];
+  const left: JsonObject = { 'f:metadata': { 'f:annotations': { '.': {}, 'f:meta.helm.sh/release-name': {} } } };
+  const spec: JsonObject = {
+    'f:metadata': { 'f:annotations': { '.': {}, 'f:keelson.dev~1id': {} } },
+    'f:spec': { 'f:replicas': {} },
+  };
+  const active = (...managedFields: ManagedFieldsEntry[]): number =>
+    activeOwners({ annotations: { 'meta.helm.sh/release-name': 'net' }, managedFields }).length;
+  assert.is(active(helm(left, first), ours(spec, then)), 0);
+  assert.is(active(helm({ ...left, 'f:spec': { 'f:replicas': {} } }, first), ours(spec, then)), 1);
+  assert.is(active(helm({ 'f:spec': {} }, first), ours(spec, then)), 1, 'held whole by one of them');
+  assert.is(active(helm(left, then), ours(spec, first)), 1, 'it wrote after us');
+});
 
 test('a mark says whose an object was, a mark and a manager whose it is', () => {
   for (const [what, metadata, marked, active] of cases) {
