@@ -27,7 +27,7 @@ export function changesOf({ actions }: Pick<Plan, 'actions'>): Changes {
 }
 
 /** Reads a remembered plan out of a stored report. */
-export function readKnownPlan(value: JsonValue | undefined): KnownPlan | undefined {
+function readKnownPlan(value: JsonValue | undefined): KnownPlan | undefined {
   if (!isObject(value) || typeof value.planDigest !== 'string' || !isObject(value.changes)) return undefined;
   const changes = Object.entries(value.changes).map(([id, action]) => [id, String(action)] as const);
   return { planDigest: value.planDigest, changes: Object.fromEntries(changes) };
