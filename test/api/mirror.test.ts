@@ -201,6 +201,32 @@ test('a disk that takes no more is told by its place, and a run with room goes o
   assert.is(JSON.parse(done(await keelson(['mirror', '--oci', folder, '-o', 'json'])).out)[0].mirrored.length, 2);
 });
 
+test('a lock that can not be written leaves the one before', async () => {
+  const program = join(import.meta.dirname, '../../bin/keelson.ts');
+  withRules([]);
+  const before = readFileSync(lockFile);
+  writeFileSync(lockFile, before.toString().replace(/digest: sha256:.{10}/, 'digest: sha256:0123456789'));
+  const stale = readFileSync(lockFile);
+  const script = `trap '' XFSZ; ulimit -f 0; exec "$0" "$@"`;
+  const args = ['-c', script, process.execPath, program, 'lock', '--update', 'web', '-c', bed.folder, '-o', 'json'];
+  const child = spawnTied('bash', args, { env: bed.env, cwd: bed.specs, stdio: ['ignore', 'ignore', 'pipe'] });
+  const parts: Buffer[] = [];
+  child.stderr?.on('data', (part: Buffer) => parts.push(part));
+  assert.is((await exited(child)).code, 1);
+  const [problem] = JSON.parse(Buffer.concat(parts).toString()).problems;
+  assert.match(
+    problem.message,
+    /keelson\.lock\.yaml can not be written: the limit .*what stood there before is unchanged/,
+  );
+  assert.equal(readFileSync(lockFile), stale);
+  assert.equal(
+    readdirSync(bed.folder).filter((name) => name.endsWith('.part')),
+    [],
+  );
+  done(await keelson(['lock', '--update', 'web']));
+  assert.equal(readFileSync(lockFile), before);
+});
+
 test('a mirror with a CA of its own and a login, also by a helper', async () => {
   const tls = selfSigned(['127.0.0.1']);
   const secure = await startRegistry({ tls, auth: { kind: 'bearer', username: 'robot', password: 'canary-4711' } });

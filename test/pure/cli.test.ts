@@ -51,6 +51,57 @@ test('help is no error; a wrong word, option or argument exits with 2', () =>
       assert.is((await keelson(copy, args)).code, 2, args.join(' '));
   }));
 
+test('under -o json what is wrong is one JSON object with all problems, whatever it is', () =>
+  using(async (copy) => {
+    const problemsOf = async (...args: string[]): Promise<{ reason: string; file?: string; line?: number }[]> => {
+      const said = await keelson(copy, args);
+      assert.is.not(said.code, 0);
+      assert.is(said.out, '');
+      return JSON.parse(said.err).problems;
+    };
+    copy.write('cluster.yaml', `${copy.read('cluster.yaml')}  nonsense: 1\n  more: 2\n`);
+    const found = await problemsOf('render', '-o', 'json');
+    assert.equal(
+      found.map((p) => [p.reason, p.file, typeof p.line]),
+      Array(2).fill(['UnknownField', 'clusters/plain/cluster.yaml', 'number']),
+    );
+    for (const args of [
+      ['rendr', '-o', 'json'],
+      ['render', '--outt', '--output=json'],
+      ['approve', 'x', '-ojson'],
+    ])
+      assert.equal(
+        (await problemsOf(...args)).map((p) => p.reason),
+        ['CommandInvalid'],
+      );
+    const failed = await problemsOf('--kubeconfig', '/none', 'status', '-o', 'json');
+    assert.equal(
+      failed.map((p) => p.reason),
+      ['CommandFailed'],
+    );
+  }));
+
+test('a folder that is named twice is meant once', () =>
+  using(async (copy) => {
+    const { folder } = copy;
+    const said = await keelson(copy, [
+      'render',
+      '-c',
+      folder,
+      '-c',
+      `${folder}/`,
+      '-c',
+      'clusters/plain',
+      '-o',
+      'json',
+    ]);
+    assert.is(JSON.parse(said.out).length, 1);
+    // Where one folder is wanted, the same one twice is one.
+    const digest = `sha256:${'a'.repeat(64)}`;
+    const approve = ['approve', 'manifests-demo', '--plan', digest, '-c', folder, '-c', 'clusters/plain'];
+    assert.is((await keelson(copy, approve)).code, 0);
+  }));
+
 test('render --out writes, finds nothing to do, tells a difference, and removes what it no longer renders', () =>
   using(async (copy) => {
     const tree = join(dirname(dirname(copy.folder)), 'out/example');
