@@ -25,7 +25,7 @@ import {
 import { is, payloadMutations } from './slice-bed.ts';
 import { configMap, type Manifest } from './slice-payload.ts';
 
-test('what is kept stays, whatever became of its annotation; a lost label protects nothing; pruning can be off', () =>
+test('what is kept stays, annotation or not, and so does another object of the name; a lost label protects nothing', () =>
   withBed(async (bed) => {
     const { namespace } = bed.names;
     const kept = map(bed, 'kept', {
@@ -47,10 +47,15 @@ test('what is kept stays, whatever became of its annotation; a lost label protec
     };
     const off = { ...roomy, prune: { ...roomy.prune, enabled: false } };
     const first = bed.executor();
-    await inPlace(bed, [map(bed, 'a'), map(bed, 'b'), map(bed, 'c'), kept, disabled, claim]);
+    await inPlace(bed, [map(bed, 'a'), map(bed, 'b'), map(bed, 'c'), map(bed, 'd'), kept, disabled, claim]);
     await first.stop();
     // While nobody looks, so that it is not set back.
     await merge(bed, pathOf(bed, 'kept'), { metadata: { annotations: { 'helm.sh/resource-policy': null } } });
+    const { admin } = bed.server;
+    await admin.expect('DELETE', pathOf(bed, 'd'));
+    const { body: stranger } = await admin.expect('POST', `/api/v1/namespaces/${namespace}/configmaps`, {
+      body: configMap(namespace, 'd'),
+    });
     const executor = bed.executor();
     await inPlace(bed, [map(bed, 'a')], off);
     assert.equal(payloadMutations(executor.plan, bed.system), []);
@@ -64,6 +69,8 @@ test('what is kept stays, whatever became of its annotation; a lost label protec
     await bed.untilStatus('the rest to go', (s) => is(s, 'Ready', 'True') && s.raw.ledger.count === 1);
     const gone = payloadMutations(executor.plan, bed.system).map(({ verb, name }) => `${verb} ${name}`);
     assert.equal(gone.sort(), ['delete b', 'delete c']);
+    const { metadata } = (await bed.get(pathOf(bed, 'd'))) as { metadata: JsonObject };
+    assert.is(metadata.uid, stranger.metadata.uid);
     for (const path of [
       pathOf(bed, 'kept'),
       pathOf(bed, 'disabled'),
