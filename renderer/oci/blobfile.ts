@@ -15,7 +15,7 @@ export class DiskTrouble extends Error {
 }
 
 /** Digest of a file, or undefined when there is no such file. */
-export async function fileDigest(file: string, signal?: AbortSignal): Promise<Digest | undefined> {
+async function fileDigest(file: string, signal?: AbortSignal): Promise<Digest | undefined> {
   const hash = createHash('sha256');
   try {
     for await (const chunk of createReadStream(file, signal === undefined ? {} : { signal })) hash.update(chunk);
