@@ -173,6 +173,7 @@ export async function observe(
   domains: readonly SealedDomain[],
   input: EnforceInput,
 ): Promise<readonly Problem[]> {
+  input.keeping.rest();
   const session = await openSession(deps, domains, input);
   if (!('bind' in session)) return session;
   const { client } = deps;

@@ -63,6 +63,11 @@ export class Keeping {
     return this.#keeper.run(signal);
   }
 
+  /** The release is paused, held or quiesced: sweeps pause with it. */
+  rest(): void {
+    this.#keeper.rest();
+  }
+
   /** Takes up what a pass is about to enforce. */
   follow(input: EnforceInput, session: DomainSession, { narrow }: Survey): void {
     const { release, loaded, ledger, spec } = input;
@@ -77,6 +82,7 @@ export class Keeping {
       frozen: frozenPhases(input),
       narrow,
     });
+    if (input.quiesced) this.#keeper.rest();
   }
 
   /** A pass has written what it could. */

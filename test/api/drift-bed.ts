@@ -18,6 +18,8 @@ export interface DriftBed extends SliceBed {
   readonly untilObject: (plural: string, name: string, what: string, probe: (o: Loose) => boolean) => Promise<Loose>;
   /** Reasons and notes of the Events on objects of the payload. */
   readonly events: () => Promise<string[]>;
+  /** The line of one metric, by its name and labels. */
+  readonly metric: (name: string) => Promise<string>;
   readonly restart: (drift?: Partial<DriftOptions>) => Promise<void>;
 }
 
@@ -40,8 +42,13 @@ export async function driftBed(input: DriftInput): Promise<DriftBed> {
   const built = await buildPayload({ release: bed.names.release, phases: input.phases(bed), key: testKey });
   await bed.deliver(built);
   await bed.applyRelease(built, input.spec);
+  let port = 0;
   const start = (drift: Partial<DriftOptions> = {}): RunningExecutor =>
     bed.executor({
+      metricsPort: 0,
+      onListening: (listening) => {
+        port = listening;
+      },
       worker: { reconcileMs: 600_000, backoff: { initialMs: 100, factor: 2, maxMs: 1_000, jitter: 0.1 } },
       reflector: { backoff: { initialMs: 20, factor: 2, maxMs: 500, jitter: 0.1 } },
       drift: { ...watchOnly, retry: { initialMs: 50, factor: 2, maxMs: 1_000, jitter: 0.1 }, ...input.drift, ...drift },
@@ -86,6 +93,10 @@ export async function driftBed(input: DriftInput): Promise<DriftBed> {
     async events() {
       const { body } = await bed.server.admin.expect('GET', `/apis/events.k8s.io/v1/namespaces/${namespace}/events`);
       return body.items.map((event: Loose) => `${event.reason} ${event.regarding.name}: ${event.note}`);
+    },
+    async metric(name) {
+      const text = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
+      return text.split('\n').find((line) => line.startsWith(`${name} `)) ?? '';
     },
     async restart(drift) {
       await executor.stop();

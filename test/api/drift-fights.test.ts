@@ -57,6 +57,8 @@ test('another manager’s apply is a fight at once, a value that returns after t
     assert.is(fought.condition('Ready')?.reason, 'DriftFight');
     assert.is(fought.condition('Available')?.status, 'True');
     assert.is(fought.condition('Failing')?.reason, 'DriftFight');
+    const fights = `keelson_drift_fights{release="${bed.names.release}"}`;
+    assert.is(await bed.metric(fights), `${fights} 1`);
     const message = fought.condition('DriftFight')?.message ?? '';
     assert.match(message, /ConfigMap demo-\w+\/applied \.data\.value: team-b applies another value than keelson does/);
     assert.is((await bed.object('configmaps', 'applied')).data.value, 'theirs');

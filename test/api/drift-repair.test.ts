@@ -90,6 +90,11 @@ test('scaled, edited, unlabelled, deleted by hand: each is undone, and nobody is
       return told.every((line) => lines.includes(line));
     });
     assert.equal(bed.plan.violations, []);
+    const counted = (what: string): string =>
+      `keelson_drift_repairs_total{release="${bed.names.release}",what="${what}"}`;
+    const count = async (what: string): Promise<number> => Number((await bed.metric(counted(what))).split(' ').at(-1));
+    // A pass that comes by puts a label back as well, and counts that as its own work.
+    assert.ok((await count('setBack')) >= 4 && (await count('created')) === 1);
     // Nobody plays the controllers that would have followed all of that; a pass may have seen so.
     await bed.makeReady();
     await bed.untilStatus('it is ready again', (s) => is(s, 'Ready', 'True'));

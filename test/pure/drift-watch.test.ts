@@ -86,7 +86,7 @@ test('of an object only its marks and a hash are kept; nothing is known of a pla
   await rest();
   assert.equal(changed, ['a', 'b', 'a']);
   assert.is(watch.find(ref('a')), undefined);
-  assert.is(watches(requests)[0]?.query.labelSelector, 'keelson.dev/release=r');
+  assert.is(watches(requests)[0]?.query.labelSelector, 'keelson.dev/release=r,!keelson.dev/holds');
   watch.set([]);
   assert.is(watch.find(ref('b')), 'unknown');
   await watch.close();

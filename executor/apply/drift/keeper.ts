@@ -55,6 +55,7 @@ export class DriftKeeper {
   readonly #live: LiveWatch;
   readonly #state: DriftState;
   #wake = new AbortController();
+  #resting = false;
   #told: DriftTold = { fights: [], problems: [] };
 
   constructor(deps: KeeperDeps) {
@@ -103,8 +104,14 @@ export class DriftKeeper {
     return new Set(over.map(({ id }) => id));
   }
 
+  /** Nothing is swept until something is enforced again. */
+  rest(): void {
+    this.#resting = true;
+  }
+
   /** Takes up what is enforced now. */
   follow(followed: Followed): void {
+    this.#resting = false;
     if (this.#state.follow(followed)) this.#live.relist();
   }
 
@@ -177,7 +184,8 @@ export class DriftKeeper {
     const { clock, random, options } = this.#deps;
     for (let round = 0; !signal.aborted; round += 1) {
       await sleep(clock, sweepPause(options.sweep, random), signal);
-      for (const place of sweepOrder(this.#live.places, round)) await this.#live.refresh(place, signal);
+      for (const place of sweepOrder(this.#live.places, round))
+        if (!this.#resting) await this.#live.refresh(place, signal);
     }
   }
 

@@ -144,7 +144,8 @@ export class LiveWatch {
       clock,
       random,
       timings: { ...timings, relistMs: never },
-      selection: { ...place, labelSelector: `${labels.release}=${release}` },
+      // Ledgers, copies and plans carry the release's name as well, and are large.
+      selection: { ...place, labelSelector: `${labels.release}=${release},!${labels.holds}` },
       transform: (object) => ({
         apiVersion: object.apiVersion,
         kind: object.kind,
