@@ -30,12 +30,19 @@ export const indexPath = (release: string): string => `payload/${release}/index.
 
 const treePath = z.union([relativePath(), z.literal('.gitattributes')]);
 
+export const departedObject = z.strictObject({
+  id: requiredText(700),
+  /** Of a binding: the role that it gives, as `Kind/name`. */
+  binds: requiredText(320).optional(),
+});
+export type DepartedObject = z.infer<typeof departedObject>;
+
 export const treeIndex = z.strictObject({
   formatVersion: z.literal(1),
   cluster: dnsLabel(),
   releases: z.array(z.strictObject({ name: dnsLabel(), digest: digest() })).max(256),
-  /** Ids of objects that payloads once named and no longer do, the newest last: the executor keeps its rights to them. */
-  departed: z.array(requiredText(700)).max(limits.objects),
+  /** Objects that payloads once named and no longer do, the newest last: the executor keeps its rights to them. */
+  departed: z.array(departedObject).max(limits.objects),
   files: z
     .array(
       z.strictObject({

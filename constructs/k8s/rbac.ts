@@ -3,6 +3,7 @@ import { annotations, networkNamespace, neverPrunedKinds, roleName, trustSecret 
 import { kubeOVNInstallationKind } from '../api/kinds/kubeovn-installation.ts';
 import type { Requirement } from '../api/payload.ts';
 import { groupKindOf } from '../api/plan.ts';
+import type { DepartedObject } from '../api/tree.ts';
 import { isObject, type JsonObject } from '../lib/json.ts';
 import { groupOf, identityOf, parseObjectId } from '../lib/names.ts';
 import { type Account, AccountBinding, rbacGroup, rbacVersion } from './binding.ts';
@@ -21,8 +22,8 @@ export interface Rights {
   /** All objects of all payloads. */
   readonly objects: readonly JsonObject[];
   readonly requires: readonly Requirement[];
-  /** Ids of objects that earlier payloads named: until the newest one is accepted they are kept, and then pruned. */
-  readonly departed: readonly string[];
+  /** Objects that earlier payloads named: until the newest one is accepted they are kept, then removed or let go. */
+  readonly departed: readonly DepartedObject[];
   /** Whether payloads are fetched from artifacts of Flux. */
   readonly artifacts: boolean;
 }
@@ -87,7 +88,7 @@ function targetsOf({ objects, departed }: Rights): Target[] {
     const stays = neverPrunedKinds.includes(groupKind) && notes[annotations.absent] !== 'true';
     return { groupKind, namespace: identity.namespace, name: identity.name, stays };
   });
-  const former = departed.map((id): Target => {
+  const former = departed.map(({ id }): Target => {
     const { group, kind, namespace, name } = parseObjectId(id);
     const groupKind = `${group}/${kind}`;
     return { groupKind, namespace, name, stays: neverPrunedKinds.includes(groupKind) };
@@ -127,29 +128,45 @@ function lookRules(targets: readonly Target[], resource: (kind: string) => strin
   return [...endpoints, ...kindRules(held, look, resource)];
 }
 
+/** An object of RBAC: of the payloads, or one that left them. */
+interface RbacObject {
+  readonly kind: string;
+  readonly namespace?: string | undefined;
+  readonly name: string;
+  /** The role that a binding gives, as `Kind/name`. */
+  readonly binds?: string | undefined;
+}
+
+function rbacOf({ objects, departed }: Rights): RbacObject[] {
+  const present = objects.flatMap((object): RbacObject[] => {
+    const { apiVersion, kind, namespace, name } = identityOf(object);
+    const ref = isObject(object.roleRef) ? object.roleRef : undefined;
+    const binds = ref === undefined ? undefined : `${String(ref.kind)}/${String(ref.name)}`;
+    return groupOf(apiVersion) === rbacGroup ? [{ kind, namespace, name, binds }] : [];
+  });
+  const former = departed.flatMap(({ id, binds }): RbacObject[] => {
+    const { group, ...identity } = parseObjectId(id);
+    return group === rbacGroup ? [{ ...identity, binds }] : [];
+  });
+  return [...present, ...former];
+}
+
 /**
  * Roles may only be written by someone who holds all that they grant, or who may escalate. The right to escalate and to
  * bind is given for the very names that the payloads hold, and for no other.
  */
-function escalationRules(
-  objects: readonly JsonObject[],
-  resource: 'clusterroles' | 'roles',
-  namespace?: string,
-): Rule[] {
+function escalationRules(rights: Rights, resource: 'clusterroles' | 'roles', namespace?: string): Rule[] {
   const kind = resource === 'roles' ? 'Role' : 'ClusterRole';
-  const here = objects.map((object) => ({ object, identity: identityOf(object) }));
-  const rbac = here.filter(({ identity }) => groupOf(identity.apiVersion) === rbacGroup);
-  const written = rbac.filter(({ identity }) => identity.kind === kind && identity.namespace === namespace);
-  const bound = rbac
-    .filter(({ identity }) =>
+  const all = rbacOf(rights);
+  const written = all.filter((object) => object.kind === kind && object.namespace === namespace);
+  const bound = all
+    .filter((object) =>
       resource === 'roles'
-        ? identity.kind === 'RoleBinding' && identity.namespace === namespace
-        : identity.kind === 'RoleBinding' || identity.kind === 'ClusterRoleBinding',
+        ? object.kind === 'RoleBinding' && object.namespace === namespace
+        : object.kind === 'RoleBinding' || object.kind === 'ClusterRoleBinding',
     )
-    .map(({ object }) => (isObject(object.roleRef) ? object.roleRef : {}))
-    .filter((ref) => ref.kind === kind)
-    .map((ref) => String(ref.name));
-  const names = sorted(written.map(({ identity }) => identity.name));
+    .flatMap(({ binds }) => (binds?.startsWith(`${kind}/`) === true ? [binds.slice(kind.length + 1)] : []));
+  const names = sorted(written.map(({ name }) => name));
   return [
     ...(names.length === 0 ? [] : [rule(rbacGroup, [resource], ['escalate'], names)]),
     ...(bound.length === 0 ? [] : [rule(rbacGroup, [resource], ['bind'], sorted(bound))]),
@@ -235,7 +252,7 @@ export function executorRBAC(scope: Construct, rights: Rights): void {
       targets.filter((target) => !isEarly(target)),
       resource,
     ),
-    ...escalationRules(rights.objects, 'clusterroles'),
+    ...escalationRules(rights, 'clusterroles'),
     ...later.flatMap((namespace) => payloadRules(rights, namespace)),
   ]);
   for (const namespace of early) {
@@ -258,6 +275,6 @@ function payloadRules(rights: Rights, namespace: string): Rule[] {
   const secrets = sorted(rights.requires.filter((need) => need.namespace === namespace).map((need) => need.name));
   return [
     ...(secrets.length === 0 ? [] : [rule('', ['secrets'], ['get'], secrets)]),
-    ...escalationRules(rights.objects, 'roles', namespace),
+    ...escalationRules(rights, 'roles', namespace),
   ];
 }

@@ -1,5 +1,6 @@
 import { fluxOf } from '../../constructs/api/cluster.ts';
 import type { Requirement } from '../../constructs/api/payload.ts';
+import type { DepartedObject } from '../../constructs/api/tree.ts';
 import { executorDeployment } from '../../constructs/k8s/executor.ts';
 import { synthesize } from '../../constructs/k8s/manifest.ts';
 import { admissionPolicies } from '../../constructs/k8s/policies.ts';
@@ -17,8 +18,8 @@ export interface SystemInput {
   /** All objects of all payloads. */
   readonly objects: readonly JsonObject[];
   readonly requires: readonly Requirement[];
-  /** Ids of objects that payloads no longer name. */
-  readonly departed: readonly string[];
+  /** Objects that payloads no longer name. */
+  readonly departed: readonly DepartedObject[];
 }
 
 /** The image of the executor as the lock pins it; a problem names the field of cluster.yaml. */

@@ -1,5 +1,12 @@
 import { groupKindOf } from '../../constructs/api/plan.ts';
-import { type Tree, type TreeIndex, treeFile, type Unit, unitFolder } from '../../constructs/api/tree.ts';
+import {
+  type DepartedObject,
+  type Tree,
+  type TreeIndex,
+  treeFile,
+  type Unit,
+  unitFolder,
+} from '../../constructs/api/tree.ts';
 import { sha256Digest } from '../../constructs/lib/digest.ts';
 import type { JsonObject } from '../../constructs/lib/json.ts';
 import { identityOf, manifestFileName } from '../../constructs/lib/names.ts';
@@ -27,7 +34,7 @@ export function makeTree(
   cluster: string,
   releases: readonly { name: string; digest: string }[],
   files: ReadonlyMap<string, Uint8Array>,
-  departed: readonly string[] = [],
+  departed: readonly DepartedObject[] = [],
 ): Tree {
   const all = new Map([...files, ['.gitattributes', Buffer.from(gitAttributes)] as const]);
   const sorted = [...all].sort(([a], [b]) => (a < b ? -1 : 1));

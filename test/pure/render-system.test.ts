@@ -131,6 +131,29 @@ test('escalating and binding are bound to the names of the payload', () =>
       named(roleRules(tree, 'kube-system'), 'bind').map((rule) => rule.resourceNames),
       [['extension-apiserver-authentication-reader']],
     );
+    // Letting go of roles and bindings takes the same rights as writing them.
+    copy.remove('manifests/demo/20-config/roles.yaml');
+    const left = await rendered(copy, tree);
+    const still = await rendered(copy, left);
+    for (const after of [left, still]) {
+      const kept = clusterRules(after);
+      for (const [resource, verb, names] of [
+        ['clusterroles', 'escalate', ['system:reader']],
+        ['clusterroles', 'bind', ['system:reader']],
+        ['roles', 'escalate', ['late']],
+      ] as const)
+        assert.equal(
+          named(kept, verb)
+            .filter((rule) => rule.resources.includes(resource))
+            .map((rule) => rule.resourceNames),
+          [names],
+          `${verb} ${resource}`,
+        );
+      assert.equal(
+        named(roleRules(after, 'kube-system'), 'bind').map((rule) => rule.resourceNames),
+        [['extension-apiserver-authentication-reader']],
+      );
+    }
   }));
 
 test('an object that left the payloads can still be kept and removed, until it is forgotten', () =>
@@ -147,8 +170,8 @@ test('an object that left the payloads can still be kept and removed, until it i
     }
     const third = await rendered(copy, second);
     assert.equal([...third], [...second], 'a further render changes nothing');
-    const list = JSON.parse(Buffer.from(third.get(treeFile) ?? '').toString()) as { departed: string[] };
-    assert.equal(list.departed, ['/Service/demo/web', 'apps/Deployment/demo/web']);
+    const list = JSON.parse(Buffer.from(third.get(treeFile) ?? '').toString()) as { departed: unknown };
+    assert.equal(list.departed, [{ id: '/Service/demo/web' }, { id: 'apps/Deployment/demo/web' }]);
     const forgotten = await rendered(copy, third, true);
     assert.equal(verbs(clusterRules(forgotten), 'apps', 'deployments'), []);
     assert.equal(verbsOn(clusterRules(forgotten), 'apps', 'deployments', 'web'), []);
@@ -157,8 +180,8 @@ test('an object that left the payloads can still be kept and removed, until it i
       'apiVersion: v1\nkind: Service\nmetadata: {name: web, namespace: demo}\n',
     );
     const back = await rendered(copy, third);
-    const after = JSON.parse(Buffer.from(back.get(treeFile) ?? '').toString()) as { departed: string[] };
-    assert.equal(after.departed, ['apps/Deployment/demo/web']);
+    const after = JSON.parse(Buffer.from(back.get(treeFile) ?? '').toString()) as { departed: unknown };
+    assert.equal(after.departed, [{ id: 'apps/Deployment/demo/web' }]);
   }));
 
 test('the executor needs neither DNS, nor a cluster address, nor a ready node', () =>
