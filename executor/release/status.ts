@@ -12,7 +12,7 @@ import { canonicalJson, type JsonObject } from '../../constructs/lib/json.ts';
 import { describeObject, parseObjectId } from '../../constructs/lib/names.ts';
 import { type Problem, sortProblems } from '../../constructs/lib/problems.ts';
 import { redact } from '../../constructs/lib/redact.ts';
-import type { Fight } from '../apply/drift/fights.ts';
+import { type Fight, wholeObject } from '../apply/drift/fights.ts';
 import { isOpen } from '../apply/gate-wait.ts';
 import type { GateRecord, PhaseRecord } from '../apply/progress.ts';
 import { gateMessage } from './gates.ts';
@@ -63,11 +63,14 @@ const describeId = (id: string): string => {
 /** Who fights with whom over what. */
 function fightProblem({ id, why, managers: others, fields }: Fight): Problem {
   const who = others.join(' and ');
+  const object = describeId(id);
+  if (fields.includes(wholeObject))
+    return { reason: 'DriftFight', message: `${who} deletes it again and again`, object };
   const said =
     why === 'apply'
       ? `${who} applies another value than ${managers.objects} does`
       : `${who} keeps changing what ${managers.objects} sets back`;
-  return { reason: 'DriftFight', message: said, object: describeId(id), path: fields.join(', ') };
+  return { reason: 'DriftFight', message: said, object, path: fields.join(', ') };
 }
 
 /** Fights in one line. */

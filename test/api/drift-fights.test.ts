@@ -100,6 +100,40 @@ test('another manager’s apply is a fight at once, a value that returns after t
   }
 });
 
+test('an object that is deleted again and again is a fight too, and no pass creates it meanwhile', async () => {
+  const fight = { ...quick.fight, backoff: { initialMs: 60_000, factor: 2, maxMs: 120_000, jitter: 0 } };
+  const bed = await driftBed({
+    drift: { fight },
+    phases: ({ names: { namespace } }) => [
+      { name: 'all', manifests: [{ object: namespaceObject(namespace) }, { object: configMap(namespace, 'hunted') }] },
+    ],
+  });
+  try {
+    const uids = new Set<string>();
+    for (let n = 0; n < 3; n += 1) {
+      uids.add((await bed.object('configmaps', 'hunted')).metadata.uid);
+      await bed.kubectl('delete', 'configmap/hunted', '--wait=false');
+      await bed.untilObject('configmaps', 'hunted', 'it is there again', (o) => !uids.has(o.metadata.uid));
+    }
+    await bed.kubectl('delete', 'configmap/hunted', '--wait=false');
+    const told = await bed.untilStatus('the fight is told', (s) => is(s, 'DriftFight', 'True'));
+    assert.match(
+      told.condition('DriftFight')?.message ?? '',
+      /ConfigMap demo-\w+\/hunted: somebody deletes it again and again/,
+    );
+    await bed.annotate('reconcile.fluxcd.io/requestedAt', 'now');
+    await bed.untilStatus('a pass is over', (s) => s.raw.lastHandledReconcileAt === 'now');
+    assert.is(await bed.object('configmaps', 'hunted'), undefined);
+    const status = await bed.status();
+    assert.match(status.condition('Held')?.message ?? '', /hunted \(it is deleted again and again\)/);
+    assert.is(status.condition('Ready')?.reason, 'DriftFight');
+    const entry = (await bed.ledger())[`/ConfigMap/${bed.names.namespace}/hunted`];
+    assert.is(entry?.state, 'applied', 'it is not forgotten');
+  } finally {
+    await bed.close();
+  }
+});
+
 test('held, overridden, quiesced, created once, given up, suspended, paused: none of these is set back', async () => {
   const bed = await driftBed({
     phases: ({ names: { namespace } }) => [

@@ -1,6 +1,8 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { JsonObject } from '../../constructs/lib/json.ts';
+import { Answers, boundIntents } from '../../executor/apply/drift/bound.ts';
+import { compare } from '../../executor/apply/drift/compare.ts';
 import { decide } from '../../executor/apply/drift/decide.ts';
 import { type FightPolicy, Fights, wholeObject } from '../../executor/apply/drift/fights.ts';
 import { Pauses } from '../../executor/apply/drift/pauses.ts';
@@ -120,6 +122,23 @@ test('a sweep begins elsewhere each round, visits every place once, and not when
     [0, 0.5, 0.999].map((r) => Math.round(sweepPause({ everyMs: 600_000, jitter: 0.1 }, () => r) / 1000)),
     [540, 600, 660],
   );
+});
+
+test('of a claim for storage only marks are compared, and a tombstone is compared with nothing', () => {
+  const claim = item({
+    kind: 'PersistentVolumeClaim',
+    body: { spec: { resources: { requests: { storage: '1Gi' } } } },
+  });
+  const gone = item({ name: 'gone', absent: true });
+  const intents = boundIntents([claim, gone], () => ({ value: undefined }));
+  assert.equal([...intents.keys()], [claim.id]);
+  const bound = intents.get(claim.id);
+  if (bound === undefined) throw new Error('nothing bound');
+  const answers = new Answers();
+  const grown = { ...claim.object, spec: { resources: { requests: { storage: '2Gi' } } } };
+  assert.ok(compare(answers.compared(bound), grown).same, 'it only ever grows');
+  assert.not.ok(compare(answers.compared(bound), { ...grown, metadata: { name: 'a' } }).same, 'a lost mark shows');
+  assert.equal(answers.intent(bound), claim.object, 'what is sent is the whole of it');
 });
 
 interface StateBed {
