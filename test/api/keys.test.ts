@@ -174,6 +174,10 @@ test('a key in use goes only when that is said; what it signed stays enforced, a
   done(await keelson(['deliver', '--follow', '--timeout', '1m']));
   await released('a vouched-for payload', (c, actual) => actual !== before && c.get('Unverified')?.status !== 'True');
   done(await keelson(['verify', '--live', '--trust', 'third.key.pub']));
+  // An older commit of the rendered branch is whole as well, and signed by who signed it then.
+  const older = await keelson(['verify', '--revision', bed.git('rev-parse', 'rendered~1'), '--trust', 'third.key.pub']);
+  assert.is(older.code, 1);
+  assert.match(older.err, new RegExp(`^1 problem:\n.*key ${second} signed it; trusted are ${third}`));
 });
 
 test('a retained copy that is damaged is told as such, and made anew', async () => {

@@ -1,6 +1,5 @@
 // time limit: 300s
 /** X4 and D4: an executor that dies in the middle of a first install, again and again. */
-import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { CrashPlan, CrashPoint } from '../faults/crash.ts';
 import { until } from './kubeBed.ts';
@@ -14,18 +13,12 @@ import {
   paths,
   payloadMutations,
   type RunningExecutor,
-  type Workshop,
-  workshop,
 } from './network-bed.ts';
 import { networkRelease } from './network-folder.ts';
 import { checkpointWrites, idOf, orderProblems } from './network-log.ts';
+import { workshopSuite } from './network-suite.ts';
 
-const test = suite<{ shop: Workshop }>('network crash');
-
-test.before(async (context) => {
-  context.shop = await workshop();
-});
-test.after(({ shop }) => shop.close());
+const test = workshopSuite('network crash');
 
 /** Short, since the Lease of a dead executor has to run out each time. */
 const lease = { durationMs: 2_000, renewEveryMs: 500, marginMs: 300, retryMs: 50, requestMs: 1_000 };

@@ -1,6 +1,5 @@
 // time limit: 300s
 /** A first install on a real API server: what is written, in which order, and what is told of it. */
-import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import {
   bypass,
@@ -14,18 +13,12 @@ import {
   payloadMutations,
   type RunningExecutor,
   system,
-  type Workshop,
-  workshop,
 } from './network-bed.ts';
 import { networkRelease } from './network-folder.ts';
 import { checkpointWrites, leaseMoves, orderProblems, phaseOf, phaseOrder } from './network-log.ts';
+import { workshopSuite } from './network-suite.ts';
 
-const test = suite<{ shop: Workshop }>('network install');
-
-test.before(async (context) => {
-  context.shop = await workshop();
-});
-test.after(({ shop }) => shop.close());
+const test = workshopSuite('network install');
 
 const phases = ['definitions', 'access', 'central', 'data-plane'];
 const reasonOf = (object: Loose, type: string): string => condition(object, type)?.reason;

@@ -1,6 +1,5 @@
 // time limit: 180s
 /** Who may write: the Leases of an installation and of its central, the Lease of the executors, and what a loss stops. */
-import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { RequestRecord } from '../faults/plan.ts';
 import { until } from './kubeBed.ts';
@@ -15,18 +14,12 @@ import {
   paths,
   payloadMutations,
   system,
-  type Workshop,
-  workshop,
 } from './network-bed.ts';
 import { networkRelease } from './network-folder.ts';
 import { checkpointWrites, idOf, orderProblems, phaseOf } from './network-log.ts';
+import { workshopSuite } from './network-suite.ts';
 
-const test = suite<{ shop: Workshop }>('network leases');
-
-test.before(async (context) => {
-  context.shop = await workshop();
-});
-test.after(({ shop }) => shop.close());
+const test = workshopSuite('network leases');
 
 /** Short enough to see one run out. */
 const lease = { durationMs: 3_000, renewEveryMs: 700, marginMs: 500, retryMs: 100, requestMs: 1_500 };
