@@ -9,7 +9,7 @@ import type { LedgerTarget } from '../apply/ledger-store.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { describeRef, type ObjectRef } from '../kube/types.ts';
 
-export const uninstallRecordRef = ({ release, namespace }: LedgerTarget): ObjectRef => ({
+const uninstallRecordRef = ({ release, namespace }: LedgerTarget): ObjectRef => ({
   apiVersion: 'v1',
   kind: 'ConfigMap',
   namespace,
