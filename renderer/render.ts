@@ -6,6 +6,7 @@ import type { ParseDocuments } from './cache/documents.ts';
 import { type DomainRelease, type DomainRenderer, specKinds } from './domain.ts';
 import { type LoadedCluster, loadCluster } from './load/load.ts';
 import type { ClusterFiles } from './load/source.ts';
+import { pullSecretWarnings } from './manifests/pullsecrets.ts';
 import { type BuiltPayload, buildPayload, type PayloadContext } from './payload/build.ts';
 import { payloadChunks, payloadFiles } from './payload/files.ts';
 import { type Signer, signPayload } from './payload/sign.ts';
@@ -73,7 +74,9 @@ export async function renderCluster(input: RenderInput): Promise<RenderOutcome> 
   if (failed.length > 0 || image.image === undefined) return { ok: false, problems: failed };
   const complete = built.flatMap(({ release, payload }) => (payload === undefined ? [] : [{ release, payload }]));
   const rendered = await toTree(input, loaded, complete, image.image);
-  const warnings = [...loaded.warnings, ...collected.warnings];
+  const { registries } = loaded.cluster.spec;
+  const unnamed = pinned.flatMap(({ release }) => pullSecretWarnings(release, registries));
+  const warnings = [...loaded.warnings, ...collected.warnings, ...unnamed];
   return { ok: true, rendered: { ...rendered, warnings } };
 }
 

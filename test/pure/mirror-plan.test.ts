@@ -23,7 +23,7 @@ import { putChart } from '../standins/artifacts.ts';
 import { startServer } from '../standins/httpserver.ts';
 import { startRegistry } from '../standins/registry.ts';
 import { copier } from './mirror-support.ts';
-import { type Copy, using } from './render-support.ts';
+import { type Copy, renderFolder, using } from './render-support.ts';
 import { withFolder } from './renderer-oci-support.ts';
 
 const root = (text: string) => {
@@ -89,6 +89,40 @@ test('pull secrets are those of the rules that lead to an image, however the mir
     rules.map(() => ['reg.test', 'reg.test']),
   );
 });
+
+test('pods that pull through a mirror and do not name its Secret are told of, and nothing is added to them', () =>
+  using(async (copy) => {
+    const cluster = copy.read('cluster.yaml');
+    const rule = (more: string): string =>
+      `${cluster}  registries: [{match: registry.example.com/demo, mirror: "oci://m.test/d/"${more}}]\n`;
+    const warned = async (): Promise<string[]> => {
+      const outcome = await renderFolder(copy.folder);
+      if (!outcome.ok) throw new Error(JSON.stringify(outcome.problems));
+      const texts = [...outcome.rendered.tree].map(([, bytes]) => Buffer.from(bytes).toString());
+      assert.ok(texts.some((text) => text.includes(`image: m.test/d/web@${digestOf('2')}`)));
+      return outcome.rendered.warnings.map((w) => `${w.reason} ${w.object} ${w.path}`);
+    };
+    copy.write('cluster.yaml', rule(''));
+    assert.equal(await warned(), []);
+    copy.write('cluster.yaml', rule(', pullSecret: demo-pull'));
+    assert.equal(await warned(), ['PullSecretUnnamed Deployment.apps demo/web spec.template.spec.imagePullSecrets']);
+    const web = copy.read('manifests/demo/30-web/web.yaml');
+    copy.write(
+      'manifests/demo/30-web/web.yaml',
+      web.replace(
+        '      serviceAccountName: web\n',
+        '      serviceAccountName: web\n      imagePullSecrets: [{name: demo-pull}]\n',
+      ),
+    );
+    assert.equal(await warned(), []);
+    copy.write('manifests/demo/30-web/web.yaml', web);
+    const config = copy.read('manifests/demo/20-config/config.yaml');
+    copy.write(
+      'manifests/demo/20-config/config.yaml',
+      config.replace('kind: ServiceAccount\n', 'kind: ServiceAccount\nimagePullSecrets: [{name: demo-pull}]\n'),
+    );
+    assert.equal(await warned(), []);
+  }));
 
 async function loaded(copy: Copy): Promise<LoadedCluster> {
   const { source } = await readClusterFolder(copy.folder, 'clusters/plain');

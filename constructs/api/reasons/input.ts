@@ -119,6 +119,11 @@ export const inputReasons: readonly Reason[] = [
     ],
   ]),
   ...reasonsOf('Input', 'warning', 'wait', [
+    [
+      'PullSecretUnnamed',
+      'images of {object} come from a mirror with a pull Secret that it does not name',
+      'Add the Secret to imagePullSecrets of the pod or of its ServiceAccount.',
+    ],
     ['AnnotationsLarge', 'the annotations leave no room for client-side apply', 'Consider a ConfigMap.'],
   ]),
   ...reasonsOf('Input', 'error', 'terminal', [
