@@ -1,0 +1,147 @@
+/** When the ledger is stored: beside other work, seldom, in an order where order matters, and never two stores at once. */
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import type { LedgerEntry } from '../../constructs/api/ledger.ts';
+import { type LedgerStore, openLedger } from '../../executor/apply/ledger-store.ts';
+import type { KubeClient } from '../../executor/kube/client.ts';
+import type { KubeObject } from '../../executor/kube/types.ts';
+import { digest, entry, item, sha } from './executor-support.ts';
+import { settled, VirtualClock } from './virtualClock.ts';
+
+const target = { release: 'manifests-demo', namespace: 'keelson-system' };
+const never = new AbortController().signal;
+
+interface Bed {
+  readonly client: KubeClient;
+  /** Names of the ConfigMaps that are being written, in the order in which the writes began. */
+  readonly writing: string[];
+  /** Answers the oldest write: stored, or refused because somebody else wrote. */
+  answer(how?: 'stored' | 'stale'): Promise<void>;
+  /** Answers writes until none is left; how many there were. */
+  answerAll(): Promise<number>;
+}
+
+function bed(): Bed {
+  const stored = new Map<string, KubeObject>();
+  const writing: string[] = [];
+  const waiting: ((how: 'stored' | 'stale') => void)[] = [];
+  let version = 0;
+  const client = {
+    list: () => Promise.resolve({ type: 'listed', items: [...stored.values()], resourceVersion: '1' }),
+    get: ({ name }: { name: string }) => {
+      const object = stored.get(name);
+      return Promise.resolve(object === undefined ? { type: 'absent' } : { type: 'found', object });
+    },
+    apply: (object: KubeObject) => {
+      const name = object.metadata.name ?? '';
+      writing.push(name);
+      return new Promise((resolve) => {
+        waiting.push((how) => {
+          writing.splice(writing.indexOf(name), 1);
+          if (how === 'stale')
+            return resolve({ type: 'unavailable', message: 'another write', mayHaveHappened: false });
+          version += 1;
+          const metadata = { ...object.metadata, uid: name, resourceVersion: String(version) };
+          const type = stored.has(name) ? 'configured' : 'created';
+          stored.set(name, { ...object, metadata });
+          return resolve({ type, object: stored.get(name), warnings: [], retried: false });
+        });
+      });
+    },
+  } as unknown as KubeClient;
+  const answer = async (how: 'stored' | 'stale' = 'stored'): Promise<void> => {
+    waiting.shift()?.(how);
+    await settled();
+  };
+  return {
+    client,
+    writing,
+    answer,
+    async answerAll() {
+      let count = 0;
+      for (await settled(); waiting.length > 0; count += 1) await answer();
+      return count;
+    },
+  };
+}
+
+async function open({ client }: Bed): Promise<LedgerStore> {
+  const opened = await openLedger(client, target, never);
+  if (!opened.ok) throw new Error(JSON.stringify(opened.problems));
+  return opened.store;
+}
+
+const entryOf = (n: number, uid: string): LedgerEntry => entry(item({ name: `object-${n}` }), { uid });
+
+/** A store whose ledger fills four ConfigMaps, all of them written. */
+async function fourShards(on: Bed): Promise<LedgerStore> {
+  const store = await open(on);
+  for (let n = 0; n < 2_000; n += 1) store.put({ ...entryOf(n, 'u'), sha256: sha('b'), payload: digest('2') });
+  const flushed = store.flush(never);
+  await settled();
+  assert.is(on.writing.length, 1, 'the first time one comes after the other, the last one first');
+  assert.match(on.writing[0] ?? '', /-3$/);
+  assert.is(await on.answerAll(), 4);
+  assert.is(await flushed, undefined);
+  return store;
+}
+
+test('ConfigMaps whose ids can not move are written side by side, and only those that changed', async () => {
+  const on = bed();
+  const store = await fourShards(on);
+  for (let n = 0; n < 100; n += 1) store.put(entryOf(n, 'v'));
+  const flushed = store.flush(never);
+  await settled();
+  assert.is(on.writing.length, 4);
+  await on.answerAll();
+  assert.is(await flushed, undefined);
+  store.put(entryOf(5, 'w'));
+  const again = store.flush(never);
+  await settled();
+  assert.is(on.writing.length, 1);
+  await on.answerAll();
+  assert.is(await again, undefined);
+  assert.equal([...(await open(on)).ledger.values()].find(({ id }) => id.endsWith('/object-5'))?.uid, 'w');
+});
+
+test('beside other work one store at a time, with a pause behind it', async () => {
+  const on = bed();
+  const clock = new VirtualClock();
+  const store = await open(on);
+  const put = (n: number): void => {
+    store.put(entryOf(n, 'u'));
+    store.flushBeside(clock, 1_000, never);
+  };
+  put(1);
+  await settled();
+  put(2);
+  await settled();
+  assert.is(on.writing.length, 1, 'the second waits for the first');
+  assert.is(await on.answerAll(), 1);
+  put(3);
+  assert.is(await on.answerAll(), 0, 'within the pause');
+  await clock.advance(1_000);
+  put(4);
+  assert.is(await on.answerAll(), 1);
+  assert.is((await open(on)).ledger.size, 4);
+  // Nothing new: nothing to write.
+  await clock.advance(1_000);
+  store.flushBeside(clock, 1_000, never);
+  assert.is(await on.answerAll(), 0);
+});
+
+test('what went wrong beside is told by the next store that somebody waits for, and ends the use of this one', async () => {
+  const on = bed();
+  const store = await fourShards(on);
+  store.put(entryOf(1, 'v'));
+  store.flushBeside(new VirtualClock(), 0, never);
+  await settled();
+  await on.answer('stale');
+  store.put(entryOf(2, 'v'));
+  const problem = await store.flush(never);
+  assert.is(problem?.reason, 'ApiUnavailable');
+  assert.is(on.writing.length, 0, 'nothing is written any more');
+  assert.is((await store.flush(never))?.reason, 'ApiUnavailable');
+});
+
+test.run();
