@@ -14,7 +14,7 @@ export function closingWords(place: Place, courier: QuickstartCourier): string {
   const flux =
     courier === 'flux'
       ? `
-  ${bold('Flux')} carries every push within some ten seconds: ${command('kubectl -n flux-system get gitrepositories,kustomizations')}
+  ${bold('Flux')} carries every push, which takes some fifteen seconds: ${command('kubectl -n flux-system get gitrepositories,kustomizations')}
 `
       : '';
   return `
@@ -32,7 +32,7 @@ ${bold('Five things to try')}
      ${command(`keelson plan && keelson publish${follow}`)}
   2. Change what an installed network fixes, and read why it is blocked.
      ${command("sed -i 's/networkStack: ipv4/networkStack: dual_stack/' clusters/local/network.yaml && git commit -qam stack")}
-     ${command(`keelson publish${courier === 'flux' ? '; sleep 15' : follow}; kubectl -n kube-system get koi local -o wide`)}
+     ${command(`keelson publish${courier === 'flux' ? '; sleep 20' : follow}; kubectl -n kube-system get koi local -o wide`)}
      ${command(`git revert --no-edit HEAD && keelson publish${carry}`)}
   3. Hold a release: nothing of it is written until the annotation goes.
      ${command('kubectl -n keelson-system annotate release manifests-demo keelson.dev/hold=looking && keelson status')}
