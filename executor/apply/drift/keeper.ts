@@ -193,11 +193,11 @@ export class DriftKeeper {
     const { clock } = this.#deps;
     while (!signal.aborted) {
       this.#wake = new AbortController();
-      const ms = this.#state.next() - clock.monotonic();
-      await sleep(clock, ms, AbortSignal.any([signal, this.#wake.signal]));
-      if (signal.aborted) return;
+      // Asked for before what is due is noticed: a pause that ends in between is among the one or the other.
+      const next = this.#state.next();
       this.#state.calm();
       this.#notice();
+      await sleep(clock, next - clock.monotonic(), AbortSignal.any([signal, this.#wake.signal]));
     }
   }
 }
