@@ -2,15 +2,15 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Invocation } from '../../bin/invocation.ts';
 import { main } from '../../bin/program.ts';
-import { annotations, labels } from '../../constructs/api/constants.ts';
+import { annotations } from '../../constructs/api/constants.ts';
 import { systemClock } from '../../constructs/lib/clock.ts';
-import type { JsonObject } from '../../constructs/lib/json.ts';
 import { startApiServer } from '../apiserver/server.ts';
 import { crashTransport } from '../faults/crash.ts';
 import type { RequestRecord } from '../faults/plan.ts';
 import { until } from './kubeBed.ts';
 import { is, payloadMutations, type SliceBed, sliceBed } from './slice-bed.ts';
-import { type BuiltPayload, buildPayload, configMap, deployment, type PhaseInput, testKey } from './slice-payload.ts';
+import { type BuiltPayload, buildPayload, configMap, testKey } from './slice-payload.ts';
+import { isLetGo, phasesOf } from './uninstall-bed.ts';
 
 /** `keelson uninstall` with controllers and the garbage collector at work: what stays, what goes, in which order. */
 
@@ -50,94 +50,6 @@ const planOf = async (bed: SliceBed, ...flags: string[]): Promise<Loose> => {
   assert.is(said.code, 0, said.err);
   return JSON.parse(said.out);
 };
-
-const definition = (group: string, kind: string): JsonObject => ({
-  apiVersion: 'apiextensions.k8s.io/v1',
-  kind: 'CustomResourceDefinition',
-  metadata: { name: `${kind.toLowerCase()}s.${group}` },
-  spec: {
-    group,
-    scope: 'Namespaced',
-    names: { kind, plural: `${kind.toLowerCase()}s`, singular: kind.toLowerCase(), listKind: `${kind}List` },
-    versions: [
-      {
-        name: 'v1',
-        served: true,
-        storage: true,
-        schema: { openAPIV3Schema: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true } },
-      },
-    ],
-  },
-});
-
-const webhook = (name: string): JsonObject => ({
-  apiVersion: 'admissionregistration.k8s.io/v1',
-  kind: 'ValidatingWebhookConfiguration',
-  metadata: { name },
-  webhooks: [
-    {
-      name: 'never.example.com',
-      admissionReviewVersions: ['v1'],
-      sideEffects: 'None',
-      failurePolicy: 'Ignore',
-      clientConfig: { url: 'https://127.0.0.1:1/' },
-      rules: [
-        { apiGroups: ['never.example.com'], apiVersions: ['v1'], operations: ['CREATE'], resources: ['nothings'] },
-      ],
-    },
-  ],
-});
-
-/** Something of every kind that an uninstall treats in its own way. */
-function phasesOf({ names }: SliceBed, owner: JsonObject): PhaseInput[] {
-  const { namespace, group, release } = names;
-  const meta = (name: string, more: JsonObject = {}): JsonObject => ({ name, namespace, ...more });
-  const objects = (list: readonly JsonObject[]) => list.map((object) => ({ object }));
-  return [
-    {
-      name: 'definitions',
-      manifests: objects([
-        { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } },
-        definition(group, 'Widget'),
-        definition(group, 'Gadget'),
-      ]),
-    },
-    {
-      name: 'access',
-      manifests: objects([
-        { apiVersion: 'v1', kind: 'ServiceAccount', metadata: meta('app') },
-        {
-          apiVersion: 'rbac.authorization.k8s.io/v1',
-          kind: 'ClusterRole',
-          metadata: { name: `${release}-reader` },
-          rules: [{ apiGroups: [''], resources: ['nodes'], verbs: ['get'] }],
-        },
-      ]),
-    },
-    {
-      name: 'workloads',
-      manifests: [
-        ...objects([
-          { ...configMap(namespace, 'settings'), metadata: meta('settings', { ownerReferences: [owner] }) },
-          {
-            ...configMap(namespace, 'kept'),
-            metadata: meta('kept', { annotations: { 'helm.sh/resource-policy': 'keep' } }),
-          },
-          deployment(namespace, 'server', 1),
-          { apiVersion: `${group}/v1`, kind: 'Widget', metadata: meta('first'), spec: { size: 1 } },
-          { apiVersion: `${group}/v1`, kind: 'Gadget', metadata: meta('first'), spec: { size: 1 } },
-          {
-            apiVersion: 'v1',
-            kind: 'PersistentVolumeClaim',
-            metadata: meta('data'),
-            spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } } },
-          },
-          webhook(`${release}.example.com`),
-        ]),
-      ],
-    },
-  ];
-}
 
 async function installed(): Promise<{ bed: SliceBed; built: BuiltPayload; paths: Record<string, string> }> {
   const bed = await sliceBed(server);
@@ -180,27 +92,6 @@ const snapshot = async (bed: SliceBed, paths: Record<string, string>): Promise<M
   for (const [name, path] of Object.entries(paths)) found.set(name, await bed.get(path));
   return found;
 };
-
-function isLetGo(live: Loose, before: Loose, what: string): void {
-  const { metadata, spec, data, rules } = live;
-  assert.is(metadata.uid, before.metadata.uid, what);
-  assert.is(metadata.deletionTimestamp, undefined, what);
-  // The generation of a Deployment counts its annotations as well.
-  if (live.kind !== 'Deployment')
-    assert.is(metadata.generation, before.metadata.generation, `${what}: nothing of it was changed`);
-  assert.equal([spec, data, rules], [before.spec, before.data, before.rules], what);
-  assert.is(metadata.ownerReferences, undefined, what);
-  const marks = [...Object.keys(metadata.labels ?? {}), ...Object.keys(metadata.annotations ?? {})];
-  assert.equal(
-    marks.filter((key) => key.startsWith('keelson.dev/') || key === labels.managedBy),
-    [],
-    what,
-  );
-  assert.not.ok(
-    (metadata.managedFields ?? []).some((entry: Loose) => entry.manager === 'keelson'),
-    what,
-  );
-}
 
 /** Nothing of the Release, of its records and of its request is left in the namespace of the executor. */
 async function nothingStands({ server: { admin }, system, names }: SliceBed): Promise<void> {
