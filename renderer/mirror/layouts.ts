@@ -17,13 +17,13 @@ const layoutName = ({ digest, ...ref }: Reference): string =>
 export function layoutSource(folder: string): ContentSource {
   const remedy = `mirror into ${folder} again where the registries can be reached`;
   return {
-    async manifest(ref) {
+    async manifest(ref, mediaType = '') {
       if (!isDigest(ref.digest)) return failed('invalid', `${formatReference(ref)} has no digest`);
       const bytes = await readFile(layoutBlob(folder, ref.digest)).catch(() => undefined);
       if (bytes === undefined) return failed('notFound', `${folder} does not hold manifest ${ref.digest}`, remedy);
       if (bytes.length > maxManifestBytes || sha256Digest(bytes) !== ref.digest)
         return failed('digestMismatch', `${folder}: the file of manifest ${ref.digest} is damaged`, remedy);
-      return { ok: true, value: rawManifest(bytes, ref.digest, '') };
+      return { ok: true, value: rawManifest(bytes, ref.digest, mediaType) };
     },
     async blob(_ref, blob, _spool, _onBytes, signal) {
       const file = layoutBlob(folder, blob.digest);

@@ -4,6 +4,9 @@ import { failed, type RegistryOutcome } from './types.ts';
 /** So many requests in a row, each tried as often as it may be, and a registry counts as lost for the rest of the run. */
 const enough = 3;
 
+/** What is answered where there is no registry, or none for us. Others say something about one request. */
+const away = new Set([429, 502, 503, 504]);
+
 /**
  * A session that does not wait for a registry again and again: what would fail like all before it fails at once. One answer
  * takes everything back.
@@ -19,7 +22,7 @@ export function withBreaker(session: RegistrySession): RegistrySession {
   const trouble = (outcome: Awaited<ReturnType<RegistrySession['send']>>): string | undefined => {
     if (!outcome.ok) return outcome.failure.kind === 'unavailable' ? outcome.failure.message : undefined;
     const { status, url } = outcome.value;
-    return status === 429 || status >= 500 ? `${url} answered ${status}` : undefined;
+    return away.has(status) ? `${url} answered ${status}` : undefined;
   };
 
   return {

@@ -13,6 +13,12 @@ export interface RawManifest {
   readonly content: JsonObject | undefined;
 }
 
+/** The type of a manifest that does not name it, as OCI allows: the lists in it tell. */
+function typeByForm(content: JsonObject | undefined): string {
+  const [index = '', image = ''] = [indexTypes[0], imageTypes[0]];
+  return content?.manifests !== undefined ? index : content?.layers !== undefined ? image : '';
+}
+
 /** Reads the bytes of a manifest. @param announced media type that came along. */
 export function rawManifest(bytes: Uint8Array, digest: Digest, announced: string): RawManifest {
   let content: unknown;
@@ -22,7 +28,8 @@ export function rawManifest(bytes: Uint8Array, digest: Digest, announced: string
     content = undefined;
   }
   const known = isObject(content) ? content : undefined;
-  const mediaType = typeof known?.mediaType === 'string' ? known.mediaType : announced;
+  const written = typeof known?.mediaType === 'string' ? known.mediaType : announced;
+  const mediaType = written === '' ? typeByForm(known) : written;
   return { digest, mediaType, bytes, content: known };
 }
 

@@ -4,7 +4,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { sha256Digest } from '../../constructs/lib/digest.ts';
 import { layoutAnnotations, layoutBlob, readLayout } from '../../renderer/oci/layout.ts';
-import { imageIndexType } from '../standins/artifacts.ts';
+import { imageIndexType, imageManifestType } from '../standins/artifacts.ts';
 import { type Fault, type StandInRegistry, startRegistry } from '../standins/registry.ts';
 import { type Copier, copier, digestsIn, layerOf, oddType, putWholeImage, rootOf, shelfOf } from './mirror-support.ts';
 import { withFolder } from './renderer-oci-support.ts';
@@ -262,6 +262,34 @@ test('a layout names what was asked for, is whole, and takes up what is damaged'
     assert.is(fetched.filter((path) => path.includes('/a/one/')).length, 3, fetched.join());
     assert.equal(await names(), [`${from.host}/a/one:v1`, `${from.host}/a/two:v2`]);
     for (const digest of [cut, wrong, lost]) assert.is(sha256Digest(readFileSync(file(digest))), digest);
+  }));
+
+test('manifests that do not name their type keep it on the way through a layout', () =>
+  bed(async ({ from, to, copy, folder, rules }) => {
+    const shelf = shelfOf(from, 'a/plain');
+    const config = Buffer.from('{"os":"linux","architecture":"amd64"}');
+    const content = {
+      schemaVersion: 2,
+      config: {
+        mediaType: 'application/vnd.oci.image.config.v1+json',
+        digest: await shelf.blob(config),
+        size: config.length,
+      },
+      layers: [],
+    };
+    const digest = await shelf.manifest('amd64', imageManifestType, content);
+    const top = await shelf.manifest('v1', imageIndexType, {
+      schemaVersion: 2,
+      manifests: [{ mediaType: imageManifestType, digest, size: JSON.stringify(content).length }],
+    });
+    const root = rootOf(from.host, 'a/plain', 'v1', top);
+    const layout = join(folder, 'layout');
+    await copy.toLayout([root], layout);
+    const { problems } = await copy.fromLayout(layout, [root], rules);
+    assert.equal(problems, []);
+    const typeOf = async (name: string): Promise<string | null> =>
+      (await fetch(`${to.url}/v2/m/a/plain/manifests/${name}`)).headers.get('content-type');
+    assert.equal([await typeOf('v1'), await typeOf(digest)], [imageIndexType, imageManifestType]);
   }));
 
 test('a run that is cancelled leaves a layout from which the next one goes on', async () => {

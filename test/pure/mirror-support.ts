@@ -4,15 +4,15 @@ import type { Digest } from '../../constructs/lib/digest.ts';
 import { scratchFolder } from '../../constructs/lib/scratchfolder.ts';
 import { createHttpClient } from '../../renderer/http/client.ts';
 import type { HttpClient } from '../../renderer/http/types.ts';
-import type { MirrorRoot } from '../../renderer/mirror/content.ts';
+import type { ContentSource, MirrorRoot } from '../../renderer/mirror/content.ts';
 import { type CopyResult, copyAll } from '../../renderer/mirror/copy.ts';
-import { layoutTarget } from '../../renderer/mirror/layouts.ts';
+import { layoutSource, layoutTarget } from '../../renderer/mirror/layouts.ts';
 import { planMirror } from '../../renderer/mirror/plan.ts';
 import { registrySource, registryTarget } from '../../renderer/mirror/registries.ts';
 import { withBreaker } from '../../renderer/oci/breaker.ts';
 import { anonymous } from '../../renderer/oci/credentials.ts';
 import { type LayoutEntry, prepareLayout, readLayout, writeLayoutIndex } from '../../renderer/oci/layout.ts';
-import { openSession } from '../../renderer/oci/session.ts';
+import { openSession, type RegistrySession } from '../../renderer/oci/session.ts';
 import { imageIndexType, imageManifestType } from '../standins/artifacts.ts';
 import type { StandInRegistry } from '../standins/registry.ts';
 
@@ -84,6 +84,11 @@ export interface Copier {
   readonly http: HttpClient;
   toRegistry(roots: readonly MirrorRoot[], rules: { match: string; mirror: string }[]): Promise<CopyResult>;
   toLayout(roots: readonly MirrorRoot[], folder: string): Promise<CopyResult>;
+  fromLayout(
+    folder: string,
+    roots: readonly MirrorRoot[],
+    rules: { match: string; mirror: string }[],
+  ): Promise<CopyResult>;
 }
 
 /** Copies with short waits between registries that may be contacted. */
@@ -103,16 +108,25 @@ export function copier(hosts: readonly string[], scratch: string, signal = new A
     onDone: () => undefined,
     signal,
   };
+  const intoRegistry = async (
+    source: ContentSource,
+    roots: readonly MirrorRoot[],
+    rules: { match: string; mirror: string }[],
+    to: RegistrySession,
+  ): Promise<CopyResult> => {
+    const plan = planMirror(roots, rules, undefined, 'cluster.yaml');
+    if (plan.problems.length > 0) throw new Error(JSON.stringify(plan.problems));
+    const spool = await scratchFolder(scratch, 'spool-');
+    const target = registryTarget(to, spool.path, { clock: systemClock, random: () => 0.5, retry });
+    return copyAll(plan.jobs, { ...common, source, target }).finally(spool.dispose);
+  };
   return {
     http,
-    async toRegistry(roots, rules) {
-      const plan = planMirror(roots, rules, undefined, 'cluster.yaml');
-      if (plan.problems.length > 0) throw new Error(JSON.stringify(plan.problems));
-      const spool = await scratchFolder(scratch, 'spool-');
+    toRegistry: (roots, rules) => {
       const unbroken = withBreaker(session);
-      const target = registryTarget(unbroken, spool.path, { clock: systemClock, random: () => 0.5, retry });
-      return copyAll(plan.jobs, { ...common, source: registrySource(unbroken), target }).finally(spool.dispose);
+      return intoRegistry(registrySource(unbroken), roots, rules, unbroken);
     },
+    fromLayout: (folder, roots, rules) => intoRegistry(layoutSource(folder), roots, rules, session),
     async toLayout(roots, folder) {
       const before = await readLayout(folder);
       await prepareLayout(folder);
