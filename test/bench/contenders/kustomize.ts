@@ -78,7 +78,8 @@ async function open(place: Place, objects: readonly CorpusObject[]): Promise<Wor
   const program = startProgram(binary, args, env);
   await program.says('Starting workers', 60_000);
   let revision = 0;
-  const publish = async (wanted: readonly CorpusObject[]): Promise<string> => {
+  /** Packs an artifact, which a source has done before anybody hears of it; `announce` tells of it. */
+  const pack = async (wanted: readonly CorpusObject[]): Promise<{ named: string; announce: () => Promise<void> }> => {
     revision += 1;
     archive = await artifactOf(wanted);
     const named = `main@sha1:${String(revision).padStart(40, '0')}`;
@@ -98,11 +99,13 @@ async function open(place: Place, objects: readonly CorpusObject[]): Promise<Wor
       lastUpdateTime: new Date().toISOString(),
       size: archive.byteLength,
     };
-    await server.admin.expect('PATCH', `${pathOf(source)}/status`, {
-      body: { status: { observedGeneration: 1, conditions: [condition], artifact } },
-      type: 'application/merge-patch+json',
-    });
-    return named;
+    const announce = async (): Promise<void> => {
+      await server.admin.expect('PATCH', `${pathOf(source)}/status`, {
+        body: { status: { observedGeneration: 1, conditions: [condition], artifact } },
+        type: 'application/merge-patch+json',
+      });
+    };
+    return { named, announce };
   };
   const asked = async (): Promise<Deed> => {
     const at = new Date().toISOString();
@@ -119,25 +122,24 @@ async function open(place: Place, objects: readonly CorpusObject[]): Promise<Wor
   };
   return {
     async cold() {
-      const wanted = await publish(objects);
+      const { named, announce } = await pack(objects);
+      await announce();
       // The controller sees the source through a watch; the Kustomization is what begins the work.
       await delay(500);
       return {
         statusKey,
         begin: () => place.setUp(kustomization),
-        done: (object) => finished(object) && statusOf(object).lastAppliedRevision === wanted,
+        done: (object) => finished(object) && statusOf(object).lastAppliedRevision === named,
       };
     },
     again: asked,
     repair: asked,
     async keep(wanted) {
-      let published = '';
+      const { named, announce } = await pack(wanted);
       return {
         statusKey,
-        async begin() {
-          published = await publish(wanted);
-        },
-        done: (object) => finished(object) && statusOf(object).lastAppliedRevision === published,
+        begin: announce,
+        done: (object) => finished(object) && statusOf(object).lastAppliedRevision === named,
       };
     },
     usage: () => program.usage(),
