@@ -2,6 +2,8 @@
 
 import type { DomainCondition } from '../../constructs/api/conditions.ts';
 import type { Ledger } from '../../constructs/api/ledger.ts';
+import type { Clock } from '../../constructs/lib/clock.ts';
+import { formatDuration } from '../../constructs/lib/duration.ts';
 import { describeObject, parseObjectId } from '../../constructs/lib/names.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
 import { openLedger } from '../apply/ledger-store.ts';
@@ -78,7 +80,7 @@ export function workloadsReady(expected: readonly Expected[], live: ReadonlyMap<
 }
 
 /** Looks at the workloads of a release. A look that failed answers Unknown: what was seen before counts no more. */
-export async function observeWorkloads(
+async function observeWorkloads(
   client: KubeClient,
   target: { readonly release: string; readonly namespace: string },
   signal: AbortSignal,
@@ -94,4 +96,35 @@ export async function observeWorkloads(
   const expected = expectedOf(ledger.store.ledger);
   const read = await readLive(client, { release: target.release, kinds: kindsInUse(expected), whole: true }, signal);
   return read.ok ? workloadsReady(expected, read.live) : failed(read.problems);
+}
+
+/**
+ * The same within a limit: a look that takes longer than that answers Unknown, and what was told before stands no longer.
+ */
+export async function observeInTime(
+  client: KubeClient,
+  target: { readonly release: string; readonly namespace: string },
+  { clock, limitMs }: { readonly clock: Clock; readonly limitMs: number },
+  signal: AbortSignal,
+): Promise<DomainCondition> {
+  const over = new AbortController();
+  const ended = new AbortController();
+  clock.sleep(limitMs, ended.signal).then(
+    () => over.abort(),
+    // The look was over in time.
+    () => undefined,
+  );
+  try {
+    return await observeWorkloads(client, target, AbortSignal.any([signal, over.signal]));
+  } catch (error) {
+    if (signal.aborted || !over.signal.aborted) throw error;
+    return {
+      type: 'WorkloadsReady',
+      status: 'Unknown',
+      reason: 'ObservationOutdated',
+      message: `the workloads could not be looked at within ${formatDuration(limitMs)}`,
+    };
+  } finally {
+    ended.abort();
+  }
 }

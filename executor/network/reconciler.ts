@@ -15,7 +15,7 @@ import type { LeaseTimings } from '../lease/timings.ts';
 import { retainedStore } from '../source/retained.ts';
 import { guardPhase } from './guard.ts';
 import type { InstallationMetrics } from './metrics.ts';
-import { observeWorkloads } from './observe.ts';
+import { observeInTime } from './observe.ts';
 import { hasOrphanFinalizer, orphanObjects, setOrphanFinalizer } from './orphan.ts';
 import { installationRef, readCheckpoint, readInstallation } from './snapshot.ts';
 import { installationStatus } from './status.ts';
@@ -39,6 +39,9 @@ export interface NetworkReconcilerOptions {
   readonly log: (level: 'info' | 'warn', message: string) => void;
   readonly operationId: () => string;
 }
+
+/** Less than the time for which a status may tell what was seen before an outage. */
+const lookLimitMs = 20_000;
 
 const releaseName = (installation: string): string => `network-${installation}`;
 
@@ -142,7 +145,7 @@ export class NetworkReconciler {
       { signal },
     );
     const unread = live.type === 'found' || live.type === 'absent' ? undefined : live.message;
-    const workloads = await observeWorkloads(client, { release, namespace }, signal);
+    const workloads = await observeInTime(client, { release, namespace }, { clock, limitMs: lookLimitMs }, signal);
     let before: KubeObject = object;
     const outcome = await writeStatus(
       client,

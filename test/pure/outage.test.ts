@@ -1,12 +1,14 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { conditionsFor } from '../../constructs/api/conditions.ts';
+import { conditionsFor, type DomainCondition } from '../../constructs/api/conditions.ts';
 import { annotations, ledgerFormatVersion } from '../../constructs/api/constants.ts';
 import { decodeLedger, encodeLedger } from '../../constructs/api/ledger.ts';
+import type { KubeClient } from '../../executor/kube/client.ts';
 import { Contact, type ContactEvent } from '../../executor/kube/contact.ts';
 import type { Transport, TransportRequest } from '../../executor/kube/transport.ts';
 import { guardedTransport } from '../../executor/lease/guarded.ts';
 import { defaultLeaseTimings } from '../../executor/lease/timings.ts';
+import { observeInTime } from '../../executor/network/observe.ts';
 import { installationStatus } from '../../executor/network/status.ts';
 import { defaultControllerTimings } from '../../executor/release/controller.ts';
 import { Journal } from '../../executor/release/journal.ts';
@@ -156,6 +158,36 @@ test('installation: a Release that can not be read makes Ready Unknown, whatever
     ({ type }) => type === 'Ready',
   );
   assert.equal([ready?.status, ready?.reason, status.phase], ['Unknown', 'ObservationFailed', 'Verifying']);
+});
+
+test('installation: a look at its workloads that does not end is Unknown after twenty seconds', async () => {
+  const clock = new VirtualClock();
+  const client = {
+    list: (_selection: unknown, { signal }: { signal: AbortSignal }) =>
+      new Promise((_resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason), { once: true })),
+  } as unknown as KubeClient;
+  const target = { release: 'network-main', namespace: 'system' };
+  let told: DomainCondition | undefined;
+  const looking = observeInTime(client, target, { clock, limitMs: 20_000 }, new AbortController().signal).then(
+    (seen) => {
+      told = seen;
+    },
+  );
+  await clock.advance(19_999);
+  assert.is(told, undefined);
+  await clock.advance(1);
+  await looking;
+  assert.equal([told?.status, told?.reason], ['Unknown', 'ObservationOutdated']);
+  assert.match(told?.message ?? '', 'within 20s');
+  // The end of the process is not a look that came too late.
+  const stop = new AbortController();
+  const stopped = observeInTime(client, target, { clock, limitMs: 20_000 }, stop.signal);
+  stop.abort(new Error('the process ends'));
+  await stopped.then(
+    () => assert.unreachable('it answered'),
+    (error: unknown) => assert.match(String(error), 'the process ends'),
+  );
+  assert.is(clock.sleeping, 0);
 });
 
 test('without its Lease a process sends no write, whoever asks; reads, dry runs, reviews and Leases pass', async () => {
