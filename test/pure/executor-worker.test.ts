@@ -54,6 +54,7 @@ test('what makes work other work: everything of the spec, pin and hold; nothing 
     releaseObject({}, { dependsOn: [{ name: 'x' }] }),
     releaseObject({ annotations: { [annotations.pin]: digest('2') } }),
     releaseObject({ annotations: { [annotations.hold]: 'x' } }),
+    releaseObject({ annotations: { [annotations.quiesce]: 'x' } }),
     releaseObject({ uid: 'v' }),
   ];
   for (const object of same) assert.is(workIdentity(viewOf(object)), base);
