@@ -89,7 +89,7 @@ async function repair(crash: Crash): Promise<{ count: number; died: boolean }> {
 
 for (const at of crashPoints)
   test(`what drifted is set back after a death ${at} of any write of the repair`, async () => {
-    assert.ok((await everyN('repair', repair, counted, at)) >= 5);
+    assert.ok((await everyN('repair', repair, counted, at, 7)) >= 5);
   });
 
 test.run();
