@@ -10,8 +10,11 @@ function labelsOf(text: string): Record<string, string> {
   return Object.fromEntries([...text.matchAll(/(\w+)="([^"]*)"/g)].map(([, key, value]) => [key ?? '', value ?? '']));
 }
 
-/** What the API server asks itself: it announces each group of a new definition, and renews its own Lease. */
-const own: ReadonlySet<string> = new Set(['', 'apiservices', 'leases']);
+/**
+ * What the API server asks itself: it announces each group of a new definition, books the address of each Service, and
+ * renews its own Lease.
+ */
+const own: ReadonlySet<string> = new Set(['', 'apiservices', 'ipaddresses', 'leases']);
 
 /** What the API server has counted until now. Its talk with itself and all watches are left out. */
 export async function readRequests(admin: AdminClient): Promise<RequestCounts> {
