@@ -90,6 +90,8 @@ export class LedgerStore {
   #shards: number;
   /** Where the release is inside a one-way span; stored by the next `flush`. */
   span: SpanPosition | undefined;
+  /** What was sent last to each ConfigMap, while no answer to it was seen. */
+  readonly #cut = new Map<string, string>();
   #tail: Promise<unknown> = Promise.resolve();
   #broken: Problem | undefined;
   #beside = false;
@@ -174,11 +176,14 @@ export class LedgerStore {
 
   async #writeShard(object: KubeObject, known: Stored | undefined, signal: AbortSignal): Promise<Problem | undefined> {
     const name = object.metadata.name ?? '';
+    const cut = this.#cut.get(name);
+    this.#cut.set(name, says(object));
     const outcome = await this.#client.apply(object, {
       fieldManager: managers.objects,
       signal,
       ...(known === undefined ? {} : { uid: known.uid, resourceVersion: known.resourceVersion }),
     });
+    this.#cut.delete(name);
     const done =
       outcome.type === 'created' ||
       ((known !== undefined || ('retried' in outcome && outcome.retried)) && outcome.type === 'configured');
@@ -195,6 +200,9 @@ export class LedgerStore {
       this.#stored.set(name, storedOf(live.object));
       return undefined;
     }
+    // One that newer work cut off took effect after all: it is ours, and only its version was not known.
+    if (live.type === 'found' && cut !== undefined && says(live.object) === cut)
+      return this.#writeShard(object, storedOf(live.object), signal);
     const message =
       'message' in outcome ? outcome.message : 'it exists already, and was not there when the ledger was read';
     return {
