@@ -1,3 +1,4 @@
+// time limit: 180s
 /** The example through every state of the cache: the same bytes, and Helm only where it is needed. */
 import { appendFile, chmod, cp, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -1,3 +1,4 @@
+// time limit: 180s
 /** Many folders in several threads of the real program: the same bytes and words as in one, and nothing half-written. */
 import { execFile } from 'node:child_process';
 import { cp, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
