@@ -97,6 +97,32 @@ function daemonSet(object: KubeObject): Readiness {
   );
 }
 
+function replicaSet(object: KubeObject): Readiness {
+  const wanted = count(part(object.spec).replicas, 1);
+  const status = part(object.status);
+  const failure = conditionOf(object, 'ReplicaFailure');
+  return firstOf(
+    behind(object),
+    wanted > 0 ? undefined : nothingWanted,
+    statusOf(failure) === 'True' ? failed('ReplicaFailure', messageOf(failure)) : undefined,
+    shortfall('replicas are ready', count(status.readyReplicas), wanted),
+    shortfall('replicas are available', count(status.availableReplicas), wanted),
+  );
+}
+
+/** A pod without a controller: it runs and says so, or it has ended well. */
+function pod(object: KubeObject): Readiness {
+  const { phase } = part(object.status);
+  if (phase === 'Succeeded') return ready;
+  if (phase === 'Failed') return failed('PodFailed', messageOf(part(object.status)) || 'its containers have failed');
+  if (statusOf(conditionOf(object, 'Ready')) === 'True') return ready;
+  const why = messageOf(conditionOf(object, 'Ready')) || messageOf(conditionOf(object, 'PodScheduled'));
+  return waiting(
+    'PodNotReady',
+    `it is ${typeof phase === 'string' ? phase : 'Pending'}${why === '' ? '' : `: ${why}`}`,
+  );
+}
+
 function job(object: KubeObject): Readiness {
   const failure = conditionOf(object, 'Failed');
   if (statusOf(failure) === 'True') return failed('JobFailed', messageOf(failure));
@@ -124,6 +150,8 @@ const rules: Readonly<Record<string, (object: KubeObject) => Readiness>> = {
   'apps/Deployment': deployment,
   'apps/StatefulSet': statefulSet,
   'apps/DaemonSet': daemonSet,
+  'apps/ReplicaSet': replicaSet,
+  '/Pod': pod,
   'batch/Job': job,
   '/PersistentVolumeClaim': claim,
   'apiextensions.k8s.io/CustomResourceDefinition': established,

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { annotations } from '../../constructs/api/constants.ts';
+import { isWorkload } from '../../constructs/k8s/kinds.ts';
 import type { JsonObject } from '../../constructs/lib/json.ts';
 import type { KubeObject } from '../../executor/kube/types.ts';
 import type { GateScope } from '../../executor/release/domain.ts';
@@ -9,13 +10,13 @@ import { commonGate, gateMessage, observedItems, patience } from '../../executor
 import { lintDefinition, lintMarks, lintWebhooks } from '../../executor/release/lint.ts';
 import { problemOutcome } from '../../executor/release/outcomes.ts';
 import { checkDependencies } from '../../executor/release/preconditions.ts';
-import { conditionReadiness, readinessOf } from '../../executor/release/readiness.ts';
+import { conditionReadiness, hasReadiness, readinessOf } from '../../executor/release/readiness.ts';
 import { retryOfAll } from '../../executor/release/retry.ts';
 import { surplus } from '../../executor/source/retained.ts';
 import { gate, item, release } from './executor-support.ts';
 
 const workload = (kind: string, spec: JsonObject, status: JsonObject, generation = 2): KubeObject => ({
-  apiVersion: kind === 'Job' ? 'batch/v1' : kind === 'PersistentVolumeClaim' ? 'v1' : 'apps/v1',
+  apiVersion: kind === 'Job' ? 'batch/v1' : ['PersistentVolumeClaim', 'Pod'].includes(kind) ? 'v1' : 'apps/v1',
   kind,
   metadata: { name: 'x', namespace: 'demo', generation },
   spec,
@@ -114,6 +115,23 @@ test('workloads are ready by the rules of their kind, and by nothing less', () =
       'False',
       'JobFailed',
     ],
+    ['a complete ReplicaSet', workload('ReplicaSet', { replicas: 2 }, full), 'True', 'Ready'],
+    [
+      'a ReplicaSet that is short',
+      workload('ReplicaSet', { replicas: 2 }, { ...full, availableReplicas: 1 }),
+      'Unknown',
+      'RolloutInProgress',
+    ],
+    [
+      'a Pod that runs and says so',
+      workload('Pod', {}, { phase: 'Running', conditions: [{ type: 'Ready', status: 'True' }] }),
+      'True',
+      'Ready',
+    ],
+    ['a Pod that ended well', workload('Pod', {}, { phase: 'Succeeded' }), 'True', 'Ready'],
+    ['a Pod that runs and is not ready', workload('Pod', {}, { phase: 'Running' }), 'Unknown', 'PodNotReady'],
+    ['a Pod without status', workload('Pod', {}, {}), 'Unknown', 'PodNotReady'],
+    ['a Pod that failed', workload('Pod', {}, { phase: 'Failed', reason: 'Evicted' }), 'False', 'PodFailed'],
     ['a bound claim', workload('PersistentVolumeClaim', {}, { phase: 'Bound' }), 'True', 'Ready'],
     ['a pending claim', workload('PersistentVolumeClaim', {}, { phase: 'Pending' }), 'Unknown', 'ClaimNotBound'],
     ['a lost claim', workload('PersistentVolumeClaim', {}, { phase: 'Lost' }), 'False', 'ClaimLost'],
@@ -297,6 +315,18 @@ test('copies: the newest are kept, and what is needed is never dropped', () => {
   assert.equal([...surplus(chunks, new Set(['a']), 2)].sort(), ['b', 'c']);
   assert.equal([...surplus(chunks, new Set(), 3)].sort(), ['a']);
   assert.equal([...surplus(chunks, new Set(['a', 'b', 'c']), 1)].sort(), ['d']);
+});
+
+test('every kind that a phase waits for has a rule', () => {
+  for (const [apiVersion, kind] of [
+    ['v1', 'Pod'],
+    ['apps/v1', 'DaemonSet'],
+    ['apps/v1', 'Deployment'],
+    ['apps/v1', 'ReplicaSet'],
+    ['apps/v1', 'StatefulSet'],
+    ['batch/v1', 'Job'],
+  ] as const)
+    assert.ok(isWorkload({ apiVersion, kind }) && hasReadiness({ apiVersion, kind }), `${apiVersion} ${kind}`);
 });
 
 test.run();

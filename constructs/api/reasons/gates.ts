@@ -10,6 +10,7 @@ export const gateReasons: readonly Reason[] = [
       'it wants no replica, which proves nothing',
       'Look at its selector and at the labels of the nodes.',
     ],
+    ['PodNotReady', 'it is {phase}', 'Wait; look at the pod when it lasts.'],
     ['JobRunning', 'it has not completed', 'Wait; look at its pods when it lasts.'],
     ['ClaimNotBound', 'it is {phase}', 'Look at the storage class and at its provisioner.'],
     ['NotEstablished', 'the API server does not serve it yet', 'Wait; it takes seconds.'],
@@ -21,6 +22,7 @@ export const gateReasons: readonly Reason[] = [
   ...reasonsOf('Gate', 'error', 'retry', [
     ['ReplicaFailure', 'its pods can not be created: {message}', 'Look at quotas, admission and the service account.'],
     ['ProgressDeadlineExceeded', 'it makes no progress: {message}', 'Look at its pods.'],
+    ['PodFailed', 'its containers have failed', 'Look at its logs; a changed Pod has to be deleted first.'],
     ['JobFailed', 'it has failed: {message}', 'Look at its pods; a changed Job needs keelson.dev/recreate.'],
     ['ClaimLost', 'its volume is lost', 'Restore the volume from a backup.'],
     ['NamesNotAccepted', 'its names belong to another CRD: {message}', 'Remove the other CRD.'],
