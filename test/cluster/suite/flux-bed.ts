@@ -1,8 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import { systemNamespace } from '../../../constructs/api/constants.ts';
-import type { JsonObject } from '../../../constructs/lib/json.ts';
-import { isObject } from '../../../constructs/lib/json.ts';
 import type { KubeObject } from '../../../executor/kube/types.ts';
 import { buildFluxImages } from '../flux/images.ts';
 import { fluxNamespace } from '../flux/objects.ts';
@@ -22,8 +20,8 @@ export interface FluxBed extends PipelineBed {
   push(message: string): Promise<string>;
   /** A Kustomization of ours, by the end of its name. */
   kustomization(part: string): Promise<KubeObject | undefined>;
-  /** Waits until a Kustomization has applied a commit, and answers how long that took in milliseconds. */
-  carried(part: string, commit: string): Promise<number>;
+  /** Waits until a Kustomization is ready at a commit. */
+  carried(part: string, commit: string): Promise<void>;
   /** Waits until the Release says so. */
   release(what: string, limitMs: number, probe: (release: KubeObject) => boolean): Promise<KubeObject>;
   /** Names of the inbox ConfigMaps. */
@@ -69,13 +67,13 @@ export async function fluxBed(name: string): Promise<FluxBed> {
       return head();
     },
     async carried(part, commit) {
-      const began = performance.now();
-      await until(`keelson-${part} to apply ${commit}`, 60_000, async (saw) => {
+      await until(`keelson-${part} to be ready at ${commit}`, 60_000, async (saw) => {
         const found = await kustomization(part);
-        saw(textAt(found, '/status'));
-        return textAt(found, '/status/lastAppliedRevision').includes(commit) ? true : undefined;
+        const ready = conditionOf(found, 'Ready');
+        saw(`${textAt(found, '/status/lastAppliedRevision')} ${ready?.status} ${ready?.message}`);
+        const here = textAt(found, '/status/lastAppliedRevision').includes(commit);
+        return here && ready?.status === 'True' ? true : undefined;
       });
-      return performance.now() - began;
     },
     release: (what, limitMs, probe) =>
       until(what, limitMs, async (saw) => {
@@ -103,11 +101,4 @@ export function managersOf(object: KubeObject | undefined): string[] {
     .filter((entry) => (entry as { subresource?: string }).subresource !== 'status')
     .map(({ manager, operation }) => `${manager} ${operation}`)
     .sort();
-}
-
-/** Conditions of an object by their type. */
-export function conditionsOf(object: KubeObject | undefined): Record<string, string> {
-  const conditions = isObject(object?.status) ? object.status.conditions : [];
-  const list = (Array.isArray(conditions) ? conditions : []).filter(isObject) as JsonObject[];
-  return Object.fromEntries(list.map(({ type, status }) => [String(type), String(status)]));
 }

@@ -2,10 +2,11 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { apiVersion, managers, systemNamespace } from '../../../constructs/api/constants.ts';
+import { units } from '../../../constructs/api/tree.ts';
 import { uidOf } from '../../../executor/kube/types.ts';
 import { fluxNamespace } from '../flux/objects.ts';
 import { scaleFlux } from '../flux/start.ts';
-import { conditionsOf, type FluxBed, fluxBed, managersOf, release } from './flux-bed.ts';
+import { type FluxBed, fluxBed, managersOf, release } from './flux-bed.ts';
 import { conditionOf, textAt, until } from './pipeline-look.ts';
 
 /** Real Flux in a real cluster: what is pushed is carried, accepted and applied, and what Flux does to its own loses nothing. */
@@ -59,7 +60,7 @@ test('bootstrap points Flux at the tree, and what was published is carried, acce
   const commit = bed.head();
   await timed('from bootstrap to a release in place', inPlace(bed.look.digest(release)));
   assert.is(await greets(), 'hello from Git');
-  for (const part of ['10-system', '20-releases', '30-specs']) await bed.carried(part, commit);
+  for (const part of units) await bed.carried(part, commit);
   const condition = await timed('until keelson-health tells it', mirrored(commit, 'True'));
   assert.match(condition.message, commit);
   assert.equal(managersOf(await bed.look.release(release)), flux);
@@ -111,8 +112,8 @@ test('a bad payload is refused and mirrored, and a good one after it waits for n
   assert.is(textAt(refused, '/status/actual'), former);
   assert.is(conditionOf(refused, 'Stalled')?.status, 'True');
   assert.match((await mirrored(bad, 'False')).message, /manifests-demo/);
-  for (const part of ['10-system', '20-releases', '30-specs'])
-    assert.is(conditionsOf(await bed.kustomization(part)).Ready, 'True', `${part} waits for nothing`);
+  // Units wait for nothing that a payload comes to.
+  for (const part of units) await bed.carried(part, bad);
 
   bed.edit(app, (text) => text.replace('replicas: -1', 'replicas: 2').replace('.listen(8080)', '.listen(8081)'));
   await bed.push('A payload that never becomes ready');
@@ -139,9 +140,7 @@ test('with Flux down keelson deliver takes its place, and Flux takes it back: on
   assert.is(await greets(), 'hello without Flux');
   assert.equal(managersOf(await look.release(release)), flux);
   await scaleFlux(bed.cluster, 1);
-  await bed.carried('20-releases', commit);
-  for (const part of ['10-system', '20-releases', '30-specs'])
-    assert.is(conditionsOf(await bed.kustomization(part)).Ready, 'True', part);
+  for (const part of units) await bed.carried(part, commit);
   await mirrored(commit, 'True');
   assert.equal(managersOf(await look.release(release)), flux);
   const [chunk = ''] = await bed.inbox();
