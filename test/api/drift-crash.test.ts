@@ -43,6 +43,12 @@ async function alter(bed: SliceBed): Promise<void> {
   );
 }
 
+/** The last effect is seen before the process that had it dies; only one that lives on answers this. */
+async function alive(bed: SliceBed): Promise<void> {
+  await bed.annotate('reconcile.fluxcd.io/requestedAt', 'now');
+  await bed.untilStatus('it is answered', (s) => s.raw.lastHandledReconcileAt === 'now', 60_000);
+}
+
 async function known(bed: SliceBed, name: string, former: string): Promise<boolean> {
   const object = await read(bed, `/api/v1/namespaces/${bed.names.namespace}/configmaps/${name}`);
   const entry = (await bed.ledger())[`/ConfigMap/${bed.names.namespace}/${name}`];
@@ -69,7 +75,7 @@ async function repair(crash: Crash): Promise<{ count: number; died: boolean }> {
     await first.stop();
     let done: Promise<void> = Promise.resolve();
     const result = await dieAt(bed, crash, () => {
-      done = alter(bed);
+      done = alter(bed).then(() => alive(bed));
       return done;
     });
     const next = bed.executor();
