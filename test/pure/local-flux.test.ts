@@ -1,21 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { quickstartPlace } from '../../bin/quickstart/place.ts';
-import { closingWords } from '../../bin/quickstart/words.ts';
 import { cluster } from '../../constructs/api/cluster.ts';
 import { courierRefusals } from '../../constructs/couriers/repository.ts';
 import { parseYaml } from '../../constructs/lib/yaml.ts';
 import { carriedByFlux } from '../cluster/local/specs.ts';
-
-test('with Flux the things to try push, without it they deliver', () => {
-  const place = quickstartPlace({ HOME: '/home/somebody' });
-  const [flux, none] = [closingWords(place, 'flux'), closingWords(place, 'none')];
-  assert.not.match(flux, 'deliver');
-  assert.match(flux, 'keelson publish');
-  assert.match(none, 'keelson publish && keelson deliver --follow');
-  assert.not.match(none, 'Flux');
-});
 
 test('the local cluster can be carried by Flux', () => {
   const file = new URL('../../clusters/local/cluster.yaml', import.meta.url);
