@@ -25,8 +25,12 @@ const areas: readonly Area[] = [
     folder: 'bin/quickstart',
     may: ['bin', ...product, 'test/tools', 'test/apiserver', 'test/cluster', 'test/charts', 'test/standins'],
   },
-  // Tests stand outside of the house: they call the command line as a process does, by its one function.
-  { folder: 'test', may: [...product, 'bin/program.ts', 'bin/invocation.ts'] },
+  // Tests stand outside of the house: they call the command line as a process does, by its one function. Besides they may
+  // ask for the pure decisions that only the command line makes.
+  {
+    folder: 'test',
+    may: [...product, 'bin/program.ts', 'bin/invocation.ts', 'bin/planning.ts', 'bin/render/shares.ts'],
+  },
 ];
 
 /** Packages that only some areas may use: the leaf areas run in images that do not carry them. */
