@@ -118,7 +118,7 @@ export class Keeping {
 
   /** Sets back what drifted. Rejects with the signal's reason, or with what a guard throws. */
   async mend(input: EnforceInput): Promise<void> {
-    if (!this.#keeper.waiting) return;
+    if (!this.#keeper.waiting || !this.#keeper.goesBy(input.ledger)) return;
     const { client, clock, engine: options, check, domains } = this.#deps;
     const session = await openSession({ client, clock, options, check }, domains, input);
     if (!('bind' in session)) this.#hooks.again(false);

@@ -14,6 +14,7 @@ import { type KubeObject, refOf } from '../../kube/types.ts';
 import type { Judged } from '../dryrun.ts';
 import type { PassDeps } from '../engine.ts';
 import { itemRef } from '../items.ts';
+import type { LedgerStore } from '../ledger-store.ts';
 import { compare } from './compare.ts';
 import { type FightPolicy, Fights, wholeObject } from './fights.ts';
 import { LiveWatch, type Place, type Seen } from './live-watch.ts';
@@ -94,6 +95,11 @@ export class DriftKeeper {
   /** Whether something is to be seen to now. */
   get waiting(): boolean {
     return this.#state.ready().length > 0;
+  }
+
+  /** Whether what is enforced goes by this ledger. One that was given up for another decides nothing any more. */
+  goesBy(ledger: LedgerStore): boolean {
+    return this.#state.followed?.ledger === ledger;
   }
 
   /** Objects that somebody deletes again and again: nothing creates them while the pause of that fight runs. */
