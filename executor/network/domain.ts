@@ -1,6 +1,5 @@
 /** The network domain, as the Release worker sees it. */
 import { randomUUID } from 'node:crypto';
-import { networkNamespace } from '../../constructs/api/constants.ts';
 import type { Gate, PayloadContent } from '../../constructs/api/payload.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
 import type { KubeClient } from '../kube/client.ts';
@@ -12,10 +11,10 @@ import { adoptionRules } from './adoption.ts';
 import { bindNetwork } from './bind.ts';
 import { checkpointOf, recordCheckpoint } from './checkpoint.ts';
 import { classifyNetwork } from './classify.ts';
+import { findInstallation } from './find.ts';
 import { guardPhase } from './guard.ts';
 import {
   installationEntryOf,
-  installationRef,
   type LiveInstallation,
   type NetworkSnapshot,
   readCheckpoint,
@@ -92,22 +91,17 @@ export function networkDomain(options: NetworkDomainOptions): Domain<NetworkSnap
     bind: (_target, snapshot) => bindNetwork(snapshot.installation),
     gate: (gate) => evidenceGate(gate),
     async guardRemoval({ release, namespace }, { client, clock, signal }) {
-      const ref = installationRef({ namespace: networkNamespace, name: release.replace(/^network-/, '') });
-      const found = await client.get(ref, { signal });
-      // Without an installation there is nobody who could hold its Leases.
-      if (found.type === 'absent' || found.type === 'kindAbsent')
+      const found = await findInstallation(client, release, signal);
+      if ('problem' in found) return { granted: false, problem: found.problem };
+      // Without an installation in any namespace there is nobody who could hold its Leases.
+      if (found.installation === undefined)
         return { granted: true, guard: { check: () => undefined, release: () => Promise.resolve() } };
-      if (found.type !== 'found')
-        return {
-          granted: false,
-          problem: { reason: 'ApiUnavailable', message: found.message, object: describeRef(ref) },
-        };
       return guardPhase({
         client,
         clock,
         signal,
         namespace,
-        installationUID: uidOf(found.object),
+        installationUID: uidOf(found.installation),
         phase: 'central',
         holder: `${options.identity}_${operationId()}`,
         timings: options.leases,

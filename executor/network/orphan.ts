@@ -1,20 +1,17 @@
 /**
  * A confirmed delete of an installation leaves the network running: before the object goes, its objects lose their owner,
- * so that the garbage collector takes nothing along. Nothing else is changed and nothing is deleted.
+ * so that the garbage collector takes nothing along. No other value is changed, no payload is written, nothing is deleted.
  */
-import { managers, orphanFinalizer, payloadFormatVersion } from '../../constructs/api/constants.ts';
-import type { LedgerEntry } from '../../constructs/api/ledger.ts';
-import type { Payload } from '../../constructs/api/payload-codec.ts';
-import { setAt } from '../../constructs/lib/json.ts';
+import { managers, orphanFinalizer } from '../../constructs/api/constants.ts';
+import { parseObjectId } from '../../constructs/lib/names.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
-import { pointerOf, without } from '../apply/fieldpath.ts';
-import { type Item, itemRef, itemsOf } from '../apply/items.ts';
-import { openLedger } from '../apply/ledger-store.ts';
-import { hasMarks } from '../apply/need.ts';
-import { appliedByUs } from '../apply/ownership.ts';
+import { definitionGone } from '../apply/definition.ts';
+import { lostLedger, openLedger } from '../apply/ledger-store.ts';
+import { servedKind } from '../apply/live.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { describeRef, type KubeObject, refOf, uidOf } from '../kube/types.ts';
 import type { WriteGuard } from '../release/domain.ts';
+import { disown } from './disown.ts';
 
 /** True when the orphaning finalizer is on the object. */
 export const hasOrphanFinalizer = (object: KubeObject): boolean =>
@@ -54,97 +51,45 @@ export async function setOrphanFinalizer(
   ];
 }
 
-/** The object without its owner; everything else of the intent stays, so that no field is given up. */
-function withoutOwner(item: Item, installationUID: string): KubeObject {
-  let object = item.object as KubeObject;
-  for (const { at, what } of item.entry.bind ?? []) {
-    if (what === 'uidLabels' || what === 'installationUID') object = setAt(object, at, installationUID) as KubeObject;
-  }
-  return object;
-}
-
-const isOwned = (item: Item): boolean => (item.entry.bind ?? []).some((rule) => rule.what === 'owner');
-
 interface Orphaning {
   readonly client: KubeClient;
-  readonly payload: Payload;
   readonly release: string;
   readonly namespace: string;
   readonly installationUID: string;
+  /** Whether a payload was ever authorised for it: there is a ledger then, and without it nothing is known. */
+  readonly authorised: boolean;
   readonly guard: WriteGuard;
 }
 
 /**
- * UID of the live object that is ours by the ledger; where a run ended before it recorded one, by the marks that only our
- * objects carry. Undefined when there is none.
- */
-async function ownUID(
-  { client, release }: Orphaning,
-  item: Item,
-  entry: LedgerEntry,
-  signal: AbortSignal,
-): Promise<{ uid: string | undefined } | { problem: Problem }> {
-  if (entry.uid !== undefined) return { uid: entry.uid };
-  const found = await client.get(itemRef(item), { signal });
-  if (found.type === 'absent' || found.type === 'kindAbsent') return { uid: undefined };
-  if (found.type !== 'found')
-    return { problem: { reason: 'ApiUnavailable', message: found.message, object: describeRef(itemRef(item)) } };
-  const ours = hasMarks(found.object.metadata, item.id, release) && appliedByUs(found.object);
-  return { uid: ours ? uidOf(found.object) : undefined };
-}
-
-/** Fields that others hold by now are left to them: they are not in the way of the owner. */
-const mostRounds = 4;
-
-async function strip(
-  { client, installationUID, guard }: Orphaning,
-  item: Item,
-  uid: string,
-  signal: AbortSignal,
-): Promise<Problem | undefined> {
-  let intent = withoutOwner(item, installationUID);
-  let message = 'other managers hold one field after the other';
-  for (let round = 0; round < mostRounds; round += 1) {
-    guard.check();
-    const outcome = await client.apply(intent, { fieldManager: managers.objects, uid, signal });
-    if (outcome.type === 'configured' || outcome.type === 'unchanged' || outcome.type === 'gone') return undefined;
-    message = 'message' in outcome ? outcome.message : `the API server answered '${outcome.type}'`;
-    if (outcome.type === 'unavailable')
-      return { reason: 'ApiUnavailable', message, object: describeRef(itemRef(item)), path: ownersPath };
-    if (outcome.type !== 'conflict') break;
-    const held = outcome.managers.flatMap(({ fields }) => fields.map((field) => pointerOf(intent, field)));
-    const pointers = held.filter((pointer) => pointer !== undefined);
-    if (pointers.length === 0) break;
-    intent = without(intent, pointers) as KubeObject;
-  }
-  return {
-    reason: 'OwnerNotStripped',
-    message,
-    object: describeRef(itemRef(item)),
-    path: ownersPath,
-    remedy: 'the installation stays until this object can be written; nothing was deleted',
-  };
-}
-
-const ownersPath = 'metadata.ownerReferences';
-
-/**
- * Strips the owner from every live object of the payload that is ours. Objects that are gone, or that another owner
- * replaced, are passed over. Answers every problem; after one the installation must stay.
+ * Strips the owner from every live object of the ledger that names it, in whatever state its entry is. Objects that are
+ * gone, or that another owner replaced, are passed over. Answers every problem; after one the installation must stay.
  */
 export async function orphanObjects(options: Orphaning, signal: AbortSignal): Promise<Problem[]> {
-  const { client, payload } = options;
-  if (payload.index.formatVersion !== payloadFormatVersion)
-    return [{ reason: 'ExecutorTooOld', message: `the payload has format ${payload.index.formatVersion}` }];
-  const ledger = await openLedger(client, options, signal);
-  if (!ledger.ok) return [...ledger.problems];
+  const { client, release, installationUID, authorised, guard } = options;
+  const opened = await openLedger(client, options, signal);
+  if (!opened.ok) return [...opened.problems];
+  if (authorised && opened.store.configMaps === 0) return [lostLedger(options)];
   const problems: Problem[] = [];
-  for (const item of itemsOf(payload).filter(isOwned)) {
-    const entry = ledger.store.ledger.get(item.id);
-    if (entry === undefined) continue;
-    const own = await ownUID(options, item, entry, signal);
-    if ('problem' in own) problems.push(own.problem);
-    else if (own.uid !== undefined) problems.push(...[(await strip(options, item, own.uid, signal)) ?? []].flat());
+  const kinds = new Map<string, Awaited<ReturnType<typeof servedKind>>>();
+  for (const { id, uid } of opened.store.ledger.values()) {
+    const { group, kind, namespace, name } = parseObjectId(id);
+    const key = `${group}/${kind}`;
+    const served = kinds.get(key) ?? (await servedKind(client, group, kind, signal));
+    kinds.set(key, served);
+    if ('problem' in served) problems.push(served.problem);
+    else {
+      const problem =
+        served.found === undefined
+          ? await definitionGone(client, group, kind, signal)
+          : await disown(
+              { ...served.found, name, ...(namespace === undefined ? {} : { namespace }) },
+              { id, uid },
+              { client, release, owner: installationUID, guard },
+              signal,
+            );
+      if (problem !== undefined) problems.push(problem);
+    }
   }
   return problems;
 }

@@ -1,6 +1,5 @@
 /** The only writer of the status of installations: looks, judges, writes, tells. */
 import { managers } from '../../constructs/api/constants.ts';
-import { decodePayload } from '../../constructs/api/payload-codec.ts';
 import type { Clock, Random } from '../../constructs/lib/clock.ts';
 import { isObject } from '../../constructs/lib/json.ts';
 import { formatProblems, type Problem } from '../../constructs/lib/problems.ts';
@@ -12,7 +11,6 @@ import { writeStatus } from '../kube/status.ts';
 import { type KubeObject, refOf, uidOf } from '../kube/types.ts';
 import { WorkQueue, type WorkResult } from '../kube/workqueue.ts';
 import type { LeaseTimings } from '../lease/timings.ts';
-import { retainedStore } from '../source/retained.ts';
 import { guardPhase } from './guard.ts';
 import type { InstallationMetrics } from './metrics.ts';
 import { observeInTime } from './observe.ts';
@@ -193,41 +191,27 @@ export class NetworkReconciler {
     const release = releaseName(object.metadata.name ?? '');
     const { checkpoint, problems: unreadable } = readCheckpoint(object);
     if (unreadable.length > 0) return this.#failed(key, unreadable);
-    if (checkpoint !== undefined) {
-      const fetched = await retainedStore(client, namespace).fetch(
-        { release, digest: checkpoint.payloadDigest },
+    const granted = await guardPhase({
+      client,
+      clock,
+      signal,
+      namespace,
+      installationUID: uidOf(object),
+      phase: 'central',
+      holder: `${identity}_${operationId()}`,
+      timings: leases,
+      limitMs: 60_000,
+    });
+    if (!granted.granted) return this.#failed(key, [granted.problem]);
+    try {
+      const authorised = checkpoint !== undefined;
+      const problems = await orphanObjects(
+        { client, release, namespace, installationUID: uidOf(object), authorised, guard: granted.guard },
         signal,
       );
-      const decoded = fetched.type === 'archive' ? await decodePayload(fetched.archive) : undefined;
-      if (decoded === undefined || !decoded.ok)
-        return this.#failed(key, [
-          {
-            reason: 'PayloadMissing',
-            message:
-              'the payload that the checkpoint names is not at hand, so its owners cannot be stripped; the installation stays',
-          },
-        ]);
-      const granted = await guardPhase({
-        client,
-        clock,
-        signal,
-        namespace,
-        installationUID: uidOf(object),
-        phase: 'central',
-        holder: `${identity}_${operationId()}`,
-        timings: leases,
-        limitMs: 60_000,
-      });
-      if (!granted.granted) return this.#failed(key, [granted.problem]);
-      try {
-        const problems = await orphanObjects(
-          { client, payload: decoded.value, release, namespace, installationUID: uidOf(object), guard: granted.guard },
-          signal,
-        );
-        if (problems.length > 0) return this.#failed(key, problems);
-      } finally {
-        await granted.guard.release();
-      }
+      if (problems.length > 0) return this.#failed(key, problems);
+    } finally {
+      await granted.guard.release();
     }
     const problems = await setOrphanFinalizer(client, object, false, signal);
     return problems.length > 0 ? this.#failed(key, problems) : { type: 'done' };

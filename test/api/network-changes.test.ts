@@ -207,7 +207,33 @@ const pathOf = ({ id }: Loose): string => {
   return `${base}${namespace === '' ? '' : `/namespaces/${namespace}`}/${plural}/${name}`;
 };
 
-test('D14: deletion is denied without the UID; confirmed, it strips owners and takes nothing along', async (context) => {
+const marksOf = ({ metadata }: Loose): Loose[] =>
+  Object.entries(metadata.annotations ?? {}).filter(([key]) => key.startsWith('keelson.dev/'));
+const managersOf = ({ metadata }: Loose): string[] =>
+  metadata.managedFields
+    .filter(({ manager, subresource }: Loose) => subresource === undefined && manager !== 'kube-controller-manager')
+    .map(({ manager }: Loose) => manager)
+    .sort();
+
+/** Gives the containers of a DaemonSet an image by tag, which no manager holds. */
+async function byTag(bed: NetworkBed, name: string): Promise<void> {
+  const path = `/apis/apps/v1/namespaces/kube-system/daemonsets/${name}`;
+  const { spec } = await bed.get(path);
+  const containers = spec.template.spec.containers.map((container: Loose) => ({
+    op: 'replace',
+    path: `/spec/template/spec/containers/${spec.template.spec.containers.indexOf(container)}/image`,
+    value: 'docker.io/kubeovn/kube-ovn:v1.16.12',
+  }));
+  const json = { type: 'application/json-patch+json', query: { fieldManager: 'person' } } as const;
+  const { body } = await bed.server.admin.expect('PATCH', path, { ...json, body: containers });
+  const managedFields = body.metadata.managedFields.filter(({ manager }: Loose) => manager !== 'person');
+  await bed.server.admin.expect('PATCH', path, {
+    ...json,
+    body: [{ op: 'replace', path: '/metadata/managedFields', value: managedFields }],
+  });
+}
+
+test('D14: deletion is denied without the UID; confirmed, it strips owners, writes no other value and takes nothing along', async (context) => {
   const { bed, executor } = context;
   const { admin } = bed.server;
   const installation = await bed.installation();
@@ -216,6 +242,18 @@ test('D14: deletion is denied without the UID; confirmed, it strips owners and t
   assert.is(denied.status, 403);
   assert.match(denied.body.message, new RegExp(`confirm-delete=${uid}`));
   assert.is((await bed.installation()).metadata.deletionTimestamp, undefined);
+
+  // A value that a person took meanwhile is in nobody's way, and one of the installation's own things goes with it.
+  await bed.patch(paths.release, { spec: { paused: true } });
+  const paused = (object: Loose): boolean => condition(object, 'Progressing')?.reason === 'Paused';
+  await bed.until(paths.release, 'it to be paused', paused);
+  await admin.expect('PATCH', `${paths.central}/scale`, {
+    body: { spec: { replicas: 2 } },
+    type: 'application/merge-patch+json',
+    query: { fieldManager: 'kubectl' },
+  });
+  // Images that are not those of the payload, as an adoption under way has them, and that nobody holds.
+  for (const name of ['ovs-ovn', 'kube-ovn-cni']) await byTag(bed, name);
 
   const ledger = await bed.ledger();
   const before = new Map<string, Loose>();
@@ -229,12 +267,6 @@ test('D14: deletion is denied without the UID; confirmed, it strips owners and t
   );
   assert.ok([...before.values()].every((object) => object.metadata.labels['keelson.dev/installation-uid'] === uid));
 
-  // A value that a person took meanwhile is in nobody's way, and one of the installation's own things goes with it.
-  await admin.expect('PATCH', `${paths.central}/scale`, {
-    body: { spec: { replicas: 2 } },
-    type: 'application/merge-patch+json',
-    query: { fieldManager: 'kubectl' },
-  });
   const ownerReferences = [
     { apiVersion: installation.apiVersion, kind: installation.kind, name: installation.metadata.name, uid },
   ];
@@ -258,21 +290,24 @@ test('D14: deletion is denied without the UID; confirmed, it strips owners and t
     assert.is(live?.metadata.uid, object.metadata.uid, id);
     assert.is(live.metadata.ownerReferences, undefined, id);
     assert.is(live.metadata.deletionTimestamp, undefined, id);
-    const replicas = id === 'apps/Deployment/kube-system/ovn-central' ? 2 : object.spec?.replicas;
-    assert.equal(live.spec, replicas === undefined ? object.spec : { ...object.spec, replicas }, id);
+    for (const part of ['spec', 'data', 'rules', 'webhooks']) assert.equal(live[part], object[part], id);
+    assert.equal([live.metadata.labels, marksOf(live)], [object.metadata.labels, marksOf(object)], id);
+    // Controllers count revisions of a Deployment in its annotations, and with these its generation goes up.
+    if (live.kind !== 'Deployment') assert.is(live.metadata.generation, object.metadata.generation, id);
+    assert.equal(managersOf(live), managersOf(object), id);
   }
   const written = changes(executor.plan.log);
   assert.equal(
     written.filter(({ verb }) => verb.startsWith('delete')),
     [],
   );
+  const touched = payloadMutations(written).filter(({ status }) => status === 200);
   assert.equal(
-    payloadMutations(written)
-      .filter(({ status }) => status === 200)
-      .map(idOf)
-      .sort(),
-    [...owned].sort(),
+    [...new Set(touched.map(({ path }) => path))].sort(),
+    owned.map((id) => pathOf({ id })).sort(),
+    'nothing but what it owned is written',
   );
+  await bed.patch(paths.release, { spec: { paused: false } });
   await bed.until(paths.release, 'the release to say so', (object) =>
     object.status.failures?.some((failure: Loose) => failure.reason === 'InstallationMissing'),
   );

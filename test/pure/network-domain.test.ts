@@ -1,10 +1,11 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { InstallationEntry, PayloadContent } from '../../constructs/api/payload.ts';
-import type { KubeObject } from '../../executor/kube/types.ts';
+import type { KubeObject, ManagedFieldsEntry } from '../../executor/kube/types.ts';
 import { admitNetwork } from '../../executor/network/admit.ts';
 import { bindNetwork } from '../../executor/network/bind.ts';
 import { authorisedClass, checkpointOf, withCheckpoint } from '../../executor/network/checkpoint.ts';
+import { handedOver } from '../../executor/network/disown.ts';
 import { evidenceGate } from '../../executor/network/domain.ts';
 import { leasesOf } from '../../executor/network/guard.ts';
 import { expectedOf, workloadsReady } from '../../executor/network/observe.ts';
@@ -137,6 +138,37 @@ test('WorkloadsReady: everything expected, overridden objects too, what is being
   );
   assert.is(workloadsReady(expected, new Map()).reason, 'NotFound');
   assert.is(workloadsReady([], new Map()).status, 'Unknown');
+});
+
+test('an owner is handed over alone: every other field, of us and of others, stays with whom it is', () => {
+  const held = (manager: string, owners: readonly string[], more: Partial<ManagedFieldsEntry> = {}) => ({
+    manager,
+    operation: 'Apply' as const,
+    apiVersion: 'apps/v1',
+    fieldsV1: {
+      'f:metadata': {
+        'f:labels': { 'f:app': {} },
+        'f:ownerReferences': Object.fromEntries(owners.map((uid) => [`k:{"uid":"${uid}"}`, {}])),
+      },
+      'f:spec': { 'f:template': {} },
+    },
+    ...more,
+  });
+  const others = [held('other', ['uid-1']), held('keelson', ['uid-1'], { operation: 'Update' })];
+  const both = handedOver([held('keelson', ['uid-1', 'uid-2']), ...others], 'uid-1');
+  assert.equal(both, [
+    held('keelson', ['uid-2']),
+    ...others,
+    {
+      manager: 'keelson-disowner',
+      operation: 'Apply',
+      apiVersion: 'apps/v1',
+      fieldsV1: { 'f:metadata': { 'f:ownerReferences': { 'k:{"uid":"uid-1"}': {} } } },
+    },
+  ]);
+  const alone = handedOver([held('keelson', ['uid-1'])], 'uid-1');
+  assert.equal(alone?.[0]?.fieldsV1, { 'f:metadata': { 'f:labels': { 'f:app': {} } }, 'f:spec': { 'f:template': {} } });
+  assert.is(handedOver([held('keelson', ['uid-2']), ...others], 'uid-1'), undefined, 'it is not ours to hand over');
 });
 
 test.run();

@@ -1,0 +1,173 @@
+/**
+ * Takes one owner off one object, and nothing else: no value but that reference changes, and no payload is needed. The
+ * field is handed to a manager that holds nothing but it, and an apply of nothing by that manager takes it off; whatever
+ * else is ours stays ours.
+ */
+import { managers } from '../../constructs/api/constants.ts';
+import { isObject, type JsonObject, type JsonValue } from '../../constructs/lib/json.ts';
+import type { Problem } from '../../constructs/lib/problems.ts';
+import { hasMarks } from '../apply/need.ts';
+import { appliedByUs } from '../apply/ownership.ts';
+import type { KubeClient } from '../kube/client.ts';
+import {
+  describeRef,
+  type KubeObject,
+  type ManagedFieldsEntry,
+  type ObjectRef,
+  resourceVersionOf,
+  uidOf,
+} from '../kube/types.ts';
+import type { WriteGuard } from '../release/domain.ts';
+
+/** Holds an owner between the write that hands it over and the one that takes it off; never a field besides. */
+const disowner = 'keelson-disowner';
+
+const ownersPath = 'metadata.ownerReferences';
+
+const appliesAs = (entry: ManagedFieldsEntry, manager: string): boolean =>
+  entry.manager === manager && entry.operation === 'Apply' && (entry.subresource ?? '') === '';
+
+/** The UID that a member `k:{"uid":"…"}` of a field set is about. */
+function uidOfMember(member: string): string | undefined {
+  if (!member.startsWith('k:')) return undefined;
+  try {
+    const key: unknown = JSON.parse(member.slice(2));
+    return isObject(key as JsonValue) ? String((key as JsonObject).uid) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Members of a field set that are about this owner. */
+function ownerMembers(entry: ManagedFieldsEntry, owner: string): JsonObject {
+  const metadata = isObject(entry.fieldsV1) ? entry.fieldsV1['f:metadata'] : undefined;
+  const owners = isObject(metadata) ? metadata['f:ownerReferences'] : undefined;
+  if (!isObject(owners)) return {};
+  return Object.fromEntries(Object.entries(owners).filter(([member]) => uidOfMember(member) === owner));
+}
+
+const holds = (entry: ManagedFieldsEntry, owner: string): boolean => Object.keys(ownerMembers(entry, owner)).length > 0;
+
+/** The field set without this owner; parts that hold nothing any more go with it. */
+function withoutOwner(fields: JsonObject, owner: string): JsonObject {
+  const { 'f:metadata': metadata, ...rest } = fields;
+  if (!isObject(metadata)) return fields;
+  const { 'f:ownerReferences': owners, ...others } = metadata;
+  if (!isObject(owners)) return fields;
+  const left = Object.entries(owners).filter(([member]) => uidOfMember(member) !== owner);
+  const kept: JsonObject = left.length === 0 ? others : { ...others, 'f:ownerReferences': Object.fromEntries(left) };
+  return Object.keys(kept).length === 0 ? rest : { ...rest, 'f:metadata': kept };
+}
+
+/**
+ * The entries with this owner handed from us to the manager that takes it off; undefined when we do not hold it. Every other
+ * field stays with whom it is. Pure.
+ */
+export function handedOver(
+  entries: readonly ManagedFieldsEntry[],
+  owner: string,
+): readonly ManagedFieldsEntry[] | undefined {
+  const ours = entries.find((entry) => appliesAs(entry, managers.objects) && holds(entry, owner));
+  if (ours === undefined) return undefined;
+  const handed = { 'f:metadata': { 'f:ownerReferences': ownerMembers(ours, owner) } };
+  const left = withoutOwner(isObject(ours.fieldsV1) ? ours.fieldsV1 : {}, owner);
+  return [
+    ...entries.flatMap((entry) => {
+      if (entry !== ours) return appliesAs(entry, disowner) ? [] : [entry];
+      return Object.keys(left).length === 0 ? [] : [{ ...ours, fieldsV1: left }];
+    }),
+    { ...ours, manager: disowner, fieldsV1: handed },
+  ];
+}
+
+export interface Disowning {
+  readonly client: KubeClient;
+  /** Release whose object it is. */
+  readonly release: string;
+  /** UID of the owner that is to go. */
+  readonly owner: string;
+  readonly guard: WriteGuard;
+}
+
+/** How often an object may change between a look and the write that was decided on it. */
+const mostRounds = 5;
+
+const names = (object: KubeObject, owner: string): boolean => {
+  const { ownerReferences } = object.metadata;
+  return Array.isArray(ownerReferences) && ownerReferences.some((one) => isObject(one) && one.uid === owner);
+};
+
+/**
+ * Takes the owner off the object of this ledger id, if it names it. Answers why it still does; an object that is gone, or
+ * that names other owners alone, is no problem.
+ */
+export async function disown(
+  ref: ObjectRef,
+  { id, uid }: { readonly id: string; readonly uid?: string | undefined },
+  deps: Disowning,
+  signal: AbortSignal,
+): Promise<Problem | undefined> {
+  const { client, owner, release } = deps;
+  let why = 'it changes all the time';
+  for (let round = 0; round < mostRounds; round += 1) {
+    const found = await client.get(ref, { signal });
+    if (found.type === 'absent' || found.type === 'namespaceMissing' || found.type === 'kindAbsent') return undefined;
+    if (found.type !== 'found') return stays(ref, found);
+    const { object } = found;
+    if (!names(object, owner)) return undefined;
+    // What somebody put in its place with the same owner would go along with it, and is not ours to write.
+    if (uidOf(object) !== uid && !(hasMarks(object.metadata, id, release) && appliedByUs(object)))
+      return stays(ref, { type: 'notOurs', message: 'an object that is not ours has this name, and the same owner' });
+    const written = await take(ref, object, deps, signal);
+    if (written === undefined || 'reason' in written) return written;
+    why = written.again;
+  }
+  return stays(ref, { type: 'stale', message: why });
+}
+
+const stays = (ref: ObjectRef, answer: { readonly type: string; readonly message?: string }): Problem => ({
+  reason: answer.type === 'unavailable' ? 'ApiUnavailable' : 'OwnerNotStripped',
+  message: answer.message ?? `the API server answered '${answer.type}'`,
+  object: describeRef(ref),
+  path: ownersPath,
+  remedy: 'the installation stays until this owner is off the object; nothing was deleted',
+});
+
+/** Both writes, each for the very version that was seen. */
+async function take(
+  ref: ObjectRef,
+  object: KubeObject,
+  { client, owner, guard }: Disowning,
+  signal: AbortSignal,
+): Promise<Problem | { readonly again: string } | undefined> {
+  const uid = uidOf(object);
+  const entries = object.metadata.managedFields ?? [];
+  const wanted = handedOver(entries, owner);
+  let seen = object;
+  if (wanted !== undefined) {
+    guard.check();
+    const patch = { uid, resourceVersion: resourceVersionOf(object), entries: wanted };
+    const handed = await client.replaceManagedFields(ref, patch, { signal });
+    if (handed.type === 'absent') return undefined;
+    if (handed.type === 'stale') return { again: handed.message };
+    if (!('object' in handed)) return stays(ref, handed);
+    seen = handed.object;
+  } else if (!entries.some((entry) => appliesAs(entry, disowner) && holds(entry, owner)))
+    return heldByOthers(ref, seen, owner);
+  guard.check();
+  const { apiVersion, kind, name, namespace } = ref;
+  const outcome = await client.apply(
+    { apiVersion, kind, metadata: { name, ...(namespace === undefined ? {} : { namespace }) } },
+    { fieldManager: disowner, uid, resourceVersion: resourceVersionOf(seen), signal },
+  );
+  if (outcome.type === 'gone') return undefined;
+  if (outcome.type === 'unavailable') return { again: outcome.message };
+  if (!('object' in outcome)) return stays(ref, outcome);
+  return names(outcome.object, owner) ? heldByOthers(ref, outcome.object, owner) : undefined;
+}
+
+function heldByOthers(ref: ObjectRef, object: KubeObject, owner: string): Problem {
+  const others = (object.metadata.managedFields ?? []).filter((entry) => holds(entry, owner));
+  const who = [...new Set(others.map(({ manager }) => manager ?? 'unknown'))].sort().join(', ');
+  return stays(ref, { type: 'held', message: `the owner is held by ${who || 'nobody'}, and not by us` });
+}
