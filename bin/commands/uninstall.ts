@@ -107,7 +107,7 @@ async function carryOut(
   const record = await followUninstall(work, request);
   const definitions =
     options.deleteDefinitions === true ? await deleteDefinitions(work, record) : { deleted: [], left: [] };
-  await finishUninstall(work);
+  await finishUninstall(work, record);
   const { out } = work.invocation;
   for (const name of definitions.deleted) out(`deleted definition ${name}`);
   for (const [name, why] of definitions.left) out(`definition ${name} stays: ${why}`);
@@ -155,7 +155,7 @@ async function leftover(work: Uninstalling, releases: readonly ReleaseView[]): P
         remedy: `the Releases are ${releases.map(({ name }) => name).join(', ') || 'none yet'}`,
       },
     ]);
-  await finishUninstall(work);
+  await finishUninstall(work, read.record);
   invocation.out(`${target.release} is uninstalled`);
   return exitCodes.done;
 }

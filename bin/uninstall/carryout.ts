@@ -1,15 +1,10 @@
-import {
-  annotations,
-  apiVersion,
-  labels,
-  networkApiVersion,
-  networkNamespace,
-} from '../../constructs/api/constants.ts';
+import { annotations, apiVersion, labels } from '../../constructs/api/constants.ts';
 import { formatUninstall, type UninstallRecord, type UninstallRequest } from '../../constructs/api/uninstall.ts';
 import { formatProblems, type Problem } from '../../constructs/lib/problems.ts';
 import { waitFor } from '../../constructs/lib/wait.ts';
 import type { KubeClient } from '../../executor/kube/client.ts';
-import { describeRef, type KubeObject, type ObjectRef, uidOf } from '../../executor/kube/types.ts';
+import { describeRef, type KubeObject, type ObjectRef, refOf, uidOf } from '../../executor/kube/types.ts';
+import { findInstallation } from '../../executor/network/find.ts';
 import { readUninstallRecord } from '../../executor/release/uninstall-record.ts';
 import type { Invocation } from '../invocation.ts';
 import { progressLine, readReleases } from '../releases.ts';
@@ -126,27 +121,32 @@ async function deleteConfirmed(work: Uninstalling, ref: ObjectRef): Promise<void
 }
 
 /** Removes what stands for a release whose objects are no longer ours: its specification, the Release, its records. */
-export async function finishUninstall(work: Uninstalling): Promise<void> {
+export async function finishUninstall(
+  work: Uninstalling,
+  { handsOver }: Pick<UninstallRecord, 'handsOver'>,
+): Promise<void> {
   const { release } = work.target;
-  if (release.startsWith('network-'))
-    await deleteConfirmed(work, {
-      apiVersion: networkApiVersion,
-      kind: 'KubeOVNInstallation',
-      namespace: networkNamespace,
-      name: release.slice('network-'.length),
-    });
+  if (release.startsWith('network-')) {
+    const found = await findInstallation(work.client, release, work.invocation.signal);
+    if ('problem' in found) throw new UninstallError([found.problem]);
+    if (found.installation !== undefined) await deleteConfirmed(work, refOf(found.installation));
+  }
   await deleteConfirmed(work, releaseRef(work.target));
-  await removeRecords(work);
+  await removeRecords(work, handsOver === true);
 }
 
-/** ConfigMaps of the release: its payloads, ledger, plan and reports; nobody reads them any more. */
-async function removeRecords({ client, invocation, target }: Uninstalling): Promise<void> {
+/**
+ * ConfigMaps of the release: its payloads, ledger, plan and reports; nobody reads them any more. Only an empty ledger tells
+ * another release that an object is free for it, so it stays where objects change hands.
+ */
+async function removeRecords({ client, invocation, target }: Uninstalling, handsOver: boolean): Promise<void> {
   const { signal } = invocation;
   const selection = { apiVersion: 'v1', kind: 'ConfigMap', namespace: target.namespace };
   const labelSelector = `${labels.release}=${target.release},${labels.holds}`;
   const listed = await client.list({ ...selection, labelSelector }, { signal, metadataOnly: true });
   if (listed.type !== 'listed') throw refused({ ...selection, name: '*' }, listed.message);
   for (const item of listed.items) {
+    if (handsOver && item.metadata.labels?.[labels.holds] === 'ledger') continue;
     const ref = { ...selection, name: item.metadata.name ?? '' };
     const outcome = await client.delete(ref, { uid: uidOf(item), propagation: 'Background', signal });
     if ('message' in outcome) throw refused(ref, outcome.message);

@@ -1,15 +1,15 @@
-import { networkNamespace } from '../../constructs/api/constants.ts';
+import { apiGroup, networkApiVersion } from '../../constructs/api/constants.ts';
+import { groupOf, parseObjectId } from '../../constructs/lib/names.ts';
 import { type Problem, ProblemError } from '../../constructs/lib/problems.ts';
 import { namedIds } from '../delivery.ts';
 import type { Invocation } from '../invocation.ts';
 import { chooseTree, type TreeOptions } from '../trees.ts';
 
-/** The objects that stand for a release: what a courier would bring back. */
-function standIns(release: string, namespace: string): string[] {
-  const network = release.startsWith('network-')
-    ? [`network.keelson.dev/KubeOVNInstallation/${networkNamespace}/${release.slice('network-'.length)}`]
-    : [];
-  return [`keelson.dev/Release/${namespace}/${release}`, ...network];
+/** Whether an object stands for a release: what a courier would bring back. An installation may be in any namespace. */
+function standsFor(id: string, release: string, releaseNamespace: string): boolean {
+  const { group, kind, namespace, name } = parseObjectId(id);
+  if (group === apiGroup && kind === 'Release') return namespace === releaseNamespace && name === release;
+  return group === groupOf(networkApiVersion) && kind === 'KubeOVNInstallation' && `network-${name}` === release;
 }
 
 /** Why the release must not be uninstalled yet: what is published still names it, or could not be looked at. */
@@ -20,9 +20,9 @@ export async function stillInGit(
 ): Promise<Problem[]> {
   try {
     const { tree, name } = await chooseTree(invocation, options);
-    const named = namedIds(tree);
-    return standIns(release, options.namespace)
-      .filter((id) => named.has(id))
+    return [...namedIds(tree)]
+      .filter((id) => standsFor(id, release, options.namespace))
+      .sort()
       .map((object) => ({
         reason: 'StillInGit',
         message: `${name} still names it: the courier would bring it back`,

@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { type Digest, digestOf, isDigest } from '../lib/digest.ts';
+import { type Digest, digestOf, isDigest, sha256Hex } from '../lib/digest.ts';
 import { parseObjectId } from '../lib/names.ts';
-import { neverPrunedKinds } from './constants.ts';
+import { limits, neverPrunedKinds } from './constants.ts';
 import type { Ledger, LedgerEntry } from './ledger.ts';
 
 /**
@@ -174,6 +174,10 @@ export function uninstallPlan({ release, releaseUID, mode, ledger }: UninstallIn
   return { mode, digest, steps };
 }
 
+/** What stands for one object, its UID and what happens to it, in the record of what was approved. */
+export const approvalOf = ({ id, uid, action }: UninstallObject): string =>
+  sha256Hex(JSON.stringify([id, uid ?? null, action])).slice(0, 16);
+
 /** How far an uninstall is; kept in the cluster from before its first write on. */
 export const uninstallRecord = z.strictObject({
   digest: z.string().max(128),
@@ -183,6 +187,12 @@ export const uninstallRecord = z.strictObject({
   total: z.int().min(0),
   /** Definitions among them, which only their own consent deletes. */
   definitions: z.array(z.strictObject({ name: z.string().max(253), uid: z.string().max(64) })).max(1_000),
+  /** UID of the Release that it was approved for. */
+  releaseUID: z.string().max(64),
+  /** {@link approvalOf} of every object that was approved: nothing else is touched, whatever the ledger says by then. */
+  approved: z.array(z.string().max(16)).max(limits.objects * 2),
+  /** Another release takes objects over; it must be able to see in the ledger that they are free. */
+  handsOver: z.literal(true).optional(),
 });
 export type UninstallRecord = z.infer<typeof uninstallRecord>;
 

@@ -3,6 +3,7 @@ import { annotations } from '../../constructs/api/constants.ts';
 import { parseUninstall } from '../../constructs/api/uninstall.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
 import { lostLedger, openLedger } from '../apply/ledger-store.ts';
+import type { Claims } from '../apply/prune.ts';
 import type { Journal } from './journal.ts';
 import { uninstall } from './uninstall.ts';
 import type { ReleaseView } from './view.ts';
@@ -10,12 +11,12 @@ import type { WorkerDeps } from './worker-options.ts';
 
 /** Answers what keeps the uninstall from being done; nothing when it is. The ledger is read anew, since it is what was approved. */
 export async function uninstallTurn(
-  deps: WorkerDeps,
+  deps: WorkerDeps & { readonly claims: Claims },
   journal: Journal,
   view: ReleaseView,
   signal: AbortSignal,
 ): Promise<readonly Problem[]> {
-  const { client, clock, check, domains, engine, namespace, options } = deps;
+  const { client, clock, check, claims, domains, engine, namespace, options } = deps;
   if (options.planOnly) {
     journal.planOnly();
     return [];
@@ -45,6 +46,7 @@ export async function uninstallTurn(
       clock,
       check,
       guard: (during) => domain.guardRemoval(target, { client, clock, signal: during }),
+      claims,
       concurrency: engine.concurrency,
       goneMs: engine.goneMs,
       onProgress: (step, done, total) => journal.uninstalling(step, done, total),

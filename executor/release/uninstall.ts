@@ -4,6 +4,7 @@
  */
 import { annotations, foreignAnnotations } from '../../constructs/api/constants.ts';
 import {
+  approvalOf,
   type UninstallObject,
   type UninstallPlan,
   type UninstallRecord,
@@ -19,6 +20,7 @@ import type { LedgerStore } from '../apply/ledger-store.ts';
 import { servedKind } from '../apply/live.ts';
 import { hasMarks } from '../apply/need.ts';
 import { appliedByUs } from '../apply/ownership.ts';
+import type { Claims } from '../apply/prune.ts';
 import { removeObject } from '../apply/remove.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { describeRef, type KindRef, type ObjectRef, uidOf } from '../kube/types.ts';
@@ -33,6 +35,8 @@ export interface UninstallDeps {
   readonly check: () => void;
   /** The right to touch the objects of the release. */
   readonly guard: (signal: AbortSignal) => Promise<GuardOutcome>;
+  /** What other releases want: that is handed over, and neither deleted nor let go. */
+  readonly claims: Claims;
   readonly concurrency: number;
   /** How long one object may take to go before it is reported. */
   readonly goneMs: number;
@@ -63,11 +67,13 @@ export async function uninstall(deps: UninstallDeps, target: UninstallTarget): P
   const plan = uninstallPlan({ release, releaseUID, mode: request.mode, ledger: ledger.ledger });
   const begun = await begin(deps, target, plan);
   if ('problem' in begun) return failed(begun.problem);
-  const { record } = begun;
+  const settled = await settle(deps, target, { plan, record: begun.record });
+  if ('problems' in settled) return failed(...settled.problems);
+  const { record, heirs } = settled;
   const granted = await deps.guard(signal);
   if (!granted.granted) return failed(granted.problem);
   try {
-    const problems = await carryOut(deps, target, { plan, record, guard: granted.guard });
+    const problems = await carryOut(deps, target, { plan, record, heirs, guard: granted.guard });
     if (problems.length > 0) return failed(...problems);
   } finally {
     await granted.guard.release();
@@ -77,16 +83,30 @@ export async function uninstall(deps: UninstallDeps, target: UninstallTarget): P
   return unwritten === undefined ? { type: 'done', total: record.total } : failed(unwritten);
 }
 
+/** True when all that is left to do was approved: these very objects of this very Release, and what happens to them. Pure. */
+export function isApproved(
+  record: UninstallRecord,
+  { request, releaseUID }: Pick<UninstallTarget, 'request' | 'releaseUID'>,
+  plan: UninstallPlan,
+): boolean {
+  if (record.digest !== request.digest || record.mode !== request.mode || record.releaseUID !== releaseUID)
+    return false;
+  const approved = new Set(record.approved);
+  const left = plan.steps.flatMap(({ objects }) => objects);
+  // What was done once is not done again: what is there now came, or came back, afterwards.
+  return record.state === 'done' ? left.length === 0 : left.every((object) => approved.has(approvalOf(object)));
+}
+
 /** The record of this very request; a new one only when the plan still is what was approved. */
 async function begin(
   { client, check }: UninstallDeps,
   target: UninstallTarget,
   plan: UninstallPlan,
 ): Promise<{ readonly record: UninstallRecord } | { readonly problem: Problem }> {
-  const { request, release, ledger, signal } = target;
+  const { request, release, releaseUID, ledger, signal } = target;
   const known = await readUninstallRecord(client, target, signal);
   if ('problem' in known) return known;
-  if (known.record?.digest === request.digest && known.record.mode === request.mode) return { record: known.record };
+  if (known.record !== undefined && isApproved(known.record, target, plan)) return { record: known.record };
   if (plan.digest !== request.digest)
     return {
       problem: {
@@ -95,6 +115,7 @@ async function begin(
         remedy: `look at the plan again: keelson uninstall ${release}`,
       },
     };
+  const objects = plan.steps.flatMap((step) => step.objects);
   const record: UninstallRecord = {
     digest: request.digest,
     mode: request.mode,
@@ -106,22 +127,46 @@ async function begin(
       .flatMap(({ id, uid, action }) =>
         uid === undefined || action === 'forget' ? [] : [{ name: parseObjectId(id).name, uid }],
       ),
+    releaseUID,
+    approved: objects.map(approvalOf),
+    ...(known.record?.handsOver === true ? { handsOver: true } : {}),
   };
   check();
   const problem = await writeUninstallRecord(client, target, record, signal);
   return problem === undefined ? { record } : { problem };
 }
 
+type Heirs = ReadonlyMap<string, string>;
+
 interface Carried {
   readonly plan: UninstallPlan;
   readonly record: UninstallRecord;
+  readonly heirs: Heirs;
   readonly guard: WriteGuard;
+}
+
+/** Who else wants what is to go, asked before the first write; that there are heirs is stored before they are free to take. */
+async function settle(
+  { client, check, claims }: UninstallDeps,
+  target: UninstallTarget,
+  { plan, record }: Pick<Carried, 'plan' | 'record'>,
+): Promise<Pick<Carried, 'record' | 'heirs'> | { readonly problems: readonly Problem[] }> {
+  const { release, signal } = target;
+  const objects = plan.steps.flatMap((step) => step.objects);
+  if (objects.length === 0) return { record, heirs: new Map() };
+  const { heirs, problems } = await claims.heirs(release, signal);
+  if (problems.length > 0) return { problems };
+  if (record.handsOver === true || !objects.some(({ id }) => heirs.has(id))) return { record, heirs };
+  const handing: UninstallRecord = { ...record, handsOver: true };
+  check();
+  const unwritten = await writeUninstallRecord(client, target, handing, signal);
+  return unwritten === undefined ? { record: handing, heirs } : { problems: [unwritten] };
 }
 
 async function carryOut(
   deps: UninstallDeps,
   target: UninstallTarget,
-  { plan, record, guard }: Carried,
+  { plan, record, heirs, guard }: Carried,
 ): Promise<Problem[]> {
   const { ledger } = target;
   const signal = guard.signal === undefined ? target.signal : AbortSignal.any([target.signal, guard.signal]);
@@ -134,7 +179,9 @@ async function carryOut(
     deps.onProgress(name, record.total - ledger.ledger.size, record.total);
     const problems: Problem[] = [];
     await eachLimited(objects, deps.concurrency, async (object) => {
-      const problem = await one({ ...deps, check }, { ...target, signal }, object, kinds);
+      // Its marks stay: by these, and by a ledger that no longer names it, the heir knows that it may take it.
+      const handed = heirs.has(object.id);
+      const problem = handed ? undefined : await one({ ...deps, check }, { ...target, signal }, object, kinds);
       if (problem === undefined) ledger.remove(object.id);
       else problems.push(problem);
     });

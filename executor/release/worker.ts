@@ -190,7 +190,7 @@ export class ReleaseWorker {
   /** A person has approved that the release goes; nothing else is done for it from then on. */
   async #uninstall(view: ReleaseView, signal: AbortSignal): Promise<number> {
     this.#ledger = undefined;
-    const problems = await uninstallTurn(this.#deps, this.#journal, view, signal);
+    const problems = await uninstallTurn({ ...this.#deps, claims: this.#claims }, this.#journal, view, signal);
     return problems.length > 0 ? this.#failed(problems) : this.#deps.options.reconcileMs;
   }
 

@@ -1,11 +1,49 @@
 import * as assert from 'uvu/assert';
+import type { Invocation } from '../../bin/invocation.ts';
+import { main } from '../../bin/program.ts';
 import { labels } from '../../constructs/api/constants.ts';
+import { systemClock } from '../../constructs/lib/clock.ts';
 import type { JsonObject } from '../../constructs/lib/json.ts';
+import type { ApiServer } from '../apiserver/server.ts';
 import type { SliceBed } from './slice-bed.ts';
 import { configMap, deployment, type PhaseInput } from './slice-payload.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: tests read objects loosely
 type Loose = any;
+
+interface Said {
+  readonly code: number;
+  readonly out: string;
+  readonly err: string;
+}
+
+/** The command as a person runs it, against this server. */
+export function uninstaller(server: ApiServer) {
+  async function uninstall({ system, names }: SliceBed, ...flags: string[]): Promise<Said> {
+    const out: string[] = [];
+    const err: string[] = [];
+    const invocation: Invocation = {
+      env: { PATH: process.env.PATH ?? '', HOME: server.directory, KUBECONFIG: server.kubeconfig },
+      cwd: server.directory,
+      clock: systemClock,
+      random: Math.random,
+      signal: AbortSignal.timeout(120_000),
+      out: (text) => void out.push(text),
+      err: (text) => void err.push(text),
+      terminal: false,
+    };
+    const code = await main(['uninstall', names.release, '--no-git-check', ...flags, '-n', system], invocation);
+    return { code, out: out.join('\n'), err: err.join('\n') };
+  }
+  return {
+    uninstall,
+    async planOf(bed: SliceBed, ...flags: string[]): Promise<Loose> {
+      const said = await uninstall(bed, ...flags, '-o', 'json');
+      assert.is(said.code, 0, said.err);
+      return JSON.parse(said.out);
+    },
+  };
+}
 
 const definition = (group: string, kind: string): JsonObject => ({
   apiVersion: 'apiextensions.k8s.io/v1',

@@ -1,16 +1,13 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { Invocation } from '../../bin/invocation.ts';
-import { main } from '../../bin/program.ts';
 import { annotations } from '../../constructs/api/constants.ts';
-import { systemClock } from '../../constructs/lib/clock.ts';
 import { startApiServer } from '../apiserver/server.ts';
 import { crashTransport } from '../faults/crash.ts';
 import type { RequestRecord } from '../faults/plan.ts';
 import { until } from './kubeBed.ts';
 import { is, payloadMutations, type SliceBed, sliceBed } from './slice-bed.ts';
 import { type BuiltPayload, buildPayload, configMap, testKey } from './slice-payload.ts';
-import { isLetGo, phasesOf } from './uninstall-bed.ts';
+import { isLetGo, phasesOf, uninstaller } from './uninstall-bed.ts';
 
 /** `keelson uninstall` with controllers and the garbage collector at work: what stays, what goes, in which order. */
 
@@ -19,37 +16,7 @@ type Loose = any;
 
 const server = await startApiServer({ with: ['controllers'] });
 
-interface Said {
-  readonly code: number;
-  readonly out: string;
-  readonly err: string;
-}
-
-async function keelson(bed: SliceBed, ...args: string[]): Promise<Said> {
-  const out: string[] = [];
-  const err: string[] = [];
-  const invocation: Invocation = {
-    env: { PATH: process.env.PATH ?? '', HOME: server.directory, KUBECONFIG: server.kubeconfig },
-    cwd: server.directory,
-    clock: systemClock,
-    random: Math.random,
-    signal: AbortSignal.timeout(120_000),
-    out: (text) => void out.push(text),
-    err: (text) => void err.push(text),
-    terminal: false,
-  };
-  const code = await main([...args, '-n', bed.system], invocation);
-  return { code, out: out.join('\n'), err: err.join('\n') };
-}
-
-const uninstall = (bed: SliceBed, ...flags: string[]): Promise<Said> =>
-  keelson(bed, 'uninstall', bed.names.release, '--no-git-check', ...flags);
-
-const planOf = async (bed: SliceBed, ...flags: string[]): Promise<Loose> => {
-  const said = await uninstall(bed, ...flags, '-o', 'json');
-  assert.is(said.code, 0, said.err);
-  return JSON.parse(said.out);
-};
+const { uninstall, planOf } = uninstaller(server);
 
 async function installed(): Promise<{ bed: SliceBed; built: BuiltPayload; paths: Record<string, string> }> {
   const bed = await sliceBed(server);

@@ -1,17 +1,26 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import type { Invocation } from '../../bin/invocation.ts';
+import { finishUninstall } from '../../bin/uninstall/carryout.ts';
 import type { LedgerEntry } from '../../constructs/api/ledger.ts';
 import {
+  approvalOf,
   formatUninstall,
   parseUninstall,
   type UninstallMode,
   type UninstallPlan,
+  type UninstallRecord,
   uninstallPlan,
 } from '../../constructs/api/uninstall.ts';
+import { systemClock } from '../../constructs/lib/clock.ts';
 import type { JsonObject } from '../../constructs/lib/json.ts';
+import { createClient, type KubeClient } from '../../executor/kube/client.ts';
 import type { ManagedFieldsEntry } from '../../executor/kube/types.ts';
+import { networkDomain } from '../../executor/network/domain.ts';
+import { isApproved } from '../../executor/release/uninstall.ts';
 import { cutDown, marksLeft, marksOf } from '../../executor/release/uninstall-letgo.ts';
 import { digest, sha } from './executor-support.ts';
+import { discoveryAnswer, scriptedTransport, statusOf } from './fakeTransport.ts';
 
 const uidOf = (n: number): string => `00000000-0000-4000-8000-${String(n).padStart(12, '0')}`;
 
@@ -127,6 +136,90 @@ test('the digest is of one release, one mode, and these very objects', () => {
   assert.equal(parseUninstall(formatUninstall(request)), request);
   for (const text of ['', base, `wipe ${base}`, 'delete', 'delete sha256:1', `delete ${base} now`])
     assert.is(parseUninstall(text), undefined, text);
+});
+
+test('a record approves these very objects of this very Release, once', () => {
+  const ids = ['/ConfigMap/a/one', '/ConfigMap/a/two'];
+  const plan = planOf('manifests-x', ids, 'delete');
+  const objects = plan.steps.flatMap((step) => step.objects);
+  const target = { request: { mode: 'delete', digest: plan.digest }, releaseUID: 'release-uid' } as const;
+  const record: UninstallRecord = {
+    ...target.request,
+    releaseUID: target.releaseUID,
+    state: 'running',
+    total: 2,
+    definitions: [],
+    approved: objects.map(approvalOf),
+  };
+  assert.ok(isApproved(record, target, plan));
+  assert.ok(isApproved(record, target, planOf('manifests-x', ids.slice(0, 1), 'delete')), 'what is left of it');
+  for (const [why, other] of [
+    ['one more', planOf('manifests-x', [...ids, '/ConfigMap/a/new'], 'delete')],
+    ['created anew', planOf('manifests-x', ids, 'delete', { uid: uidOf(9) })],
+    ['another action', planOf('manifests-x', ids, 'delete', { keep: true })],
+  ] as const)
+    assert.not(isApproved(record, target, other), why);
+  assert.not(isApproved(record, { ...target, releaseUID: 'another' }, plan), 'another Release of that name');
+  assert.not(isApproved({ ...record, state: 'done' }, target, plan), 'it was done, and is there again');
+  assert.ok(isApproved({ ...record, state: 'done' }, target, planOf('manifests-x', [], 'delete')));
+});
+
+/** A client of a server with these installations, which refuses Leases; and what it was asked. */
+function clusterWith(namespaces: readonly string[]) {
+  const group = '/apis/network.keelson.dev/v1alpha1';
+  const resource = (name: string, kind: string) => ({ name, kind, namespaced: true, verbs: ['get', 'list'] });
+  const object = (namespace: string) => ({ metadata: { name: 'main', namespace, uid: `uid-${namespace}` } });
+  const gone = new Set<string>();
+  const { transport, requests } = scriptedTransport(({ method, path }) => {
+    if (path === group)
+      return {
+        status: 200,
+        body: { kind: 'APIResourceList', resources: [resource('kubeovninstallations', 'KubeOVNInstallation')] },
+      };
+    if (path === '/apis/keelson.dev/v1alpha1')
+      return { status: 200, body: { kind: 'APIResourceList', resources: [resource('releases', 'Release')] } };
+    const here = namespaces.filter((one) => !gone.has(one));
+    if (path === `${group}/kubeovninstallations`)
+      return { status: 200, body: { kind: 'List', metadata: { resourceVersion: '1' }, items: here.map(object) } };
+    const namespace = here.find((one) => path === `${group}/namespaces/${one}/kubeovninstallations/main`);
+    if (namespace !== undefined) {
+      if (method === 'DELETE') gone.add(namespace);
+      return { status: 200, body: { apiVersion: 'v1', kind: 'KubeOVNInstallation', ...object(namespace) } };
+    }
+    if (path.endsWith('/configmaps')) return { status: 200, body: { kind: 'List', metadata: {}, items: [] } };
+    if (path.includes('/leases')) return statusOf(403, 'Forbidden', 'no Leases here');
+    return discoveryAnswer(path) ?? statusOf(404, 'NotFound', 'not found', { kind: path.split('/').at(-2) });
+  });
+  const client = createClient({ transport, clock: systemClock, random: () => 0 });
+  return { client, requests };
+}
+
+const signal = AbortSignal.timeout(60_000);
+const target = { release: 'network-main', namespace: 'keelson-system' };
+
+test('the right to uninstall a network is that of its installation, in whatever namespace it is', async () => {
+  const domain = networkDomain({ identity: 'test', leaseLimitMs: 1 });
+  const ask = (client: KubeClient) => domain.guardRemoval?.(target, { client, clock: systemClock, signal });
+  const reasonOf = async (namespaces: readonly string[]): Promise<string | undefined> => {
+    const outcome = await ask(clusterWith(namespaces).client);
+    return outcome === undefined || outcome.granted ? undefined : outcome.problem.reason;
+  };
+  assert.is(await reasonOf(['ovn']), 'LeaseUnavailable', 'no Leases, no right');
+  assert.is(await reasonOf(['kube-system']), 'LeaseUnavailable');
+  assert.is(await reasonOf(['kube-system', 'ovn']), 'InstallationTwice');
+  assert.is(await reasonOf([]), undefined, 'nobody can hold Leases of an installation that is nowhere');
+});
+
+test('the command removes the installation where it is, and asks when there is more than one', async () => {
+  const finish = async (namespaces: readonly string[]): Promise<string[]> => {
+    const { client, requests } = clusterWith(namespaces);
+    const invocation = { signal, clock: systemClock, err: () => undefined } as unknown as Invocation;
+    await finishUninstall({ invocation, client, target, limitMs: 10_000 }, {});
+    return requests.filter(({ method }) => method === 'DELETE').map(({ path }) => path);
+  };
+  assert.equal(await finish(['ovn']), ['/apis/network.keelson.dev/v1alpha1/namespaces/ovn/kubeovninstallations/main']);
+  const told = await finish(['kube-system', 'ovn']).catch((error: Error) => error.message);
+  assert.match(String(told), /kube-system, ovn.*InstallationTwice/s);
 });
 
 const ours: JsonObject = {
