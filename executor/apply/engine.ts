@@ -17,6 +17,8 @@ import { type GateMode, passGates } from './gate-wait.ts';
 import { intents } from './intents.ts';
 import { type Item, itemRef } from './items.ts';
 import type { LedgerStore } from './ledger-store.ts';
+import { kindsOf, readLive } from './live.ts';
+import { heldSince } from './need.ts';
 import { writePhase } from './phase.ts';
 import type { PassProgress } from './progress.ts';
 import { type Claims, type Left, pruneAfter } from './prune.ts';
@@ -127,6 +129,8 @@ export interface PassContext extends PassDeps {
   readonly input: PassInput;
   readonly judged: Map<string, Judged>;
   readonly counts: Record<WriteResult | 'pruned', number>;
+  /** Gates were waited for: what is live was looked at too long ago to be written by. */
+  waited: boolean;
 }
 
 const noCounts = (): Record<WriteResult | 'pruned', number> => ({
@@ -171,7 +175,13 @@ const failure = (
  * at anew. Rejects with the signal's reason, or with what a guard throws.
  */
 export async function runPass(deps: PassDeps, input: PassInput): Promise<PassOutcome | { readonly type: 'adopted' }> {
-  const context: PassContext = { ...deps, input, judged: new Map(input.judgement.judged), counts: noCounts() };
+  const context: PassContext = {
+    ...deps,
+    input,
+    judged: new Map(input.judgement.judged),
+    counts: noCounts(),
+    waited: false,
+  };
   if (input.judgement.problems.length > 0) return failure(context, input.judgement.problems, true);
   reportHolds(input);
   const unready = await authorise(context);
@@ -183,7 +193,10 @@ export async function runPass(deps: PassDeps, input: PassInput): Promise<PassOut
   }
   let open = true;
   for (const phase of input.content.phases) {
-    const step = await runPhase(context, phase);
+    const looked = context.waited ? await marksAgain(context, phase) : context;
+    if ('problems' in looked) return failure(context, looked.problems, true, phase.name);
+    const step = await runPhase(looked, phase);
+    context.waited ||= looked.waited;
     if (typeof step !== 'string') return step;
     open &&= step === 'open';
   }
@@ -217,6 +230,7 @@ async function runPhase(context: PassContext, phase: PayloadPhase): Promise<Pass
     input.progress.state(name, 'Waiting');
     return 'shut';
   }
+  context.waited ||= gates.waited;
   input.progress.state(name, 'Done');
   const exit = await input.spans.after(name);
   if (exit.type === 'failed') return failure(context, exit.problems, true, name);
@@ -241,6 +255,31 @@ function reportHolds(input: PassInput): void {
   input.progress.held = [...input.survey.needs].flatMap(([id, need]) =>
     need.need === 'held' ? [{ id, by: need.by }] : [],
   );
+}
+
+/** A phase as it stands after a wait: what somebody has taken in hand meanwhile is held, and told as such. */
+async function marksAgain(
+  context: PassContext,
+  phase: PayloadPhase,
+): Promise<PassContext | { readonly problems: readonly Problem[] }> {
+  const { input, client } = context;
+  const { survey } = input;
+  if (input.suspended.has(phase.name)) return context;
+  const written = input.items.filter((item) => {
+    const need = survey.needs.get(item.id);
+    return item.phase === phase.name && need?.need === 'write' && need.why !== 'new';
+  });
+  const read = await readLive(client, { release: input.release, kinds: kindsOf(written) }, input.signal);
+  if (!read.ok) return read;
+  const needs = new Map(survey.needs);
+  for (const { id } of written) {
+    const now = read.live.get(id)?.metadata;
+    const by = heldSince(survey.live.get(id), now);
+    if (by === undefined) continue;
+    needs.set(id, { need: 'held', uid: now?.uid ?? '', by });
+    input.progress.held = [...input.progress.held, { id, by }];
+  }
+  return { ...context, input: { ...input, survey: { ...survey, needs } } };
 }
 
 function needsWrites({ input }: PassContext, phase: PayloadPhase): boolean {

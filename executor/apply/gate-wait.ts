@@ -15,7 +15,8 @@ import { kindsOf, readLive } from './live.ts';
 export type GateMode = 'block' | 'stop' | 'observe';
 
 export type GatesOutcome =
-  | { readonly type: 'open' }
+  /** `waited`: for how they stand now time has passed in which anything may have changed. */
+  | { readonly type: 'open'; readonly waited: boolean }
   | { readonly type: 'shut' }
   | { readonly type: 'failed'; readonly problems: readonly Problem[] };
 
@@ -33,7 +34,7 @@ const firstPollMs = 100;
 /** Looks at the gates of a phase until the mode says that this is enough. */
 export async function passGates(context: PassContext, phase: PayloadPhase): Promise<GatesOutcome> {
   const { input, clock, options } = context;
-  if (phase.gates.length === 0) return { type: 'open' };
+  if (phase.gates.length === 0) return { type: 'open', waited: false };
   const upTo = input.content.phases.slice(0, input.content.phases.indexOf(phase) + 1).map(({ name }) => name);
   const items = input.items.filter((item) => upTo.includes(item.phase));
   for (let wait = firstPollMs; ; wait *= 2) {
@@ -41,7 +42,7 @@ export async function passGates(context: PassContext, phase: PayloadPhase): Prom
     if (!Array.isArray(looked)) return { type: 'failed', problems: looked.problems };
     input.progress.gates(phase.name, looked);
     const shut = looked.filter(({ verdict }) => !isOpen(verdict));
-    if (shut.length === 0) return { type: 'open' };
+    if (shut.length === 0) return { type: 'open', waited: wait > firstPollMs };
     input.progress.state(phase.name, 'Waiting');
     const expired = expiredGates(context, phase, shut);
     if (expired.length > 0) return { type: 'failed', problems: expired };

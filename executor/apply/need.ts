@@ -46,6 +46,15 @@ function holdOf(metadata: ObjectMeta | undefined): string | undefined {
   return metadata?.annotations?.[annotations.hold];
 }
 
+/**
+ * In whose words an object is not to be written that may have been marked after it was looked at. A quiesced one that was
+ * so before is written: whoever marked it knew of the payload.
+ */
+export function heldSince(before: ObjectMeta | undefined, now: ObjectMeta | undefined): string | undefined {
+  const quiesced = before?.annotations?.[annotations.quiesce];
+  return holdOf(now) ?? (quiesced === undefined ? now?.annotations?.[annotations.quiesce] : undefined);
+}
+
 export interface NeedInput {
   readonly release: string;
   readonly ledger: Ledger;

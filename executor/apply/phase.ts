@@ -202,6 +202,12 @@ async function writeBatch(
       input.doubt(item.id);
       throw error;
     });
+    if (!outcome.ok && outcome.held !== undefined) {
+      input.progress.held = [...input.progress.held, { id: item.id, by: outcome.held }];
+      counter.applied += 1;
+      input.progress.applied(phase.name, counter.applied);
+      return;
+    }
     if (!outcome.ok) {
       problems.push(outcome.problem);
       retry &&= outcome.retry;

@@ -1,6 +1,6 @@
 /** Writes one object that was judged. A create must answer 201, an update carries the UID that the ledger owns. */
 
-import { managers } from '../../constructs/api/constants.ts';
+import { annotations, managers } from '../../constructs/api/constants.ts';
 import type { Clock } from '../../constructs/lib/clock.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
 import { WaitTimeout, waitFor } from '../../constructs/lib/wait.ts';
@@ -14,10 +14,13 @@ import { isDenied, webhookTrouble } from './webhook.ts';
 
 export type WriteResult = 'created' | 'configured' | 'unchanged' | 'replaced' | 'left';
 
-/** `retry`: it may go well later without anybody doing anything. `answer`: the object as the server has it now, if it was written. */
+/**
+ * `retry`: it may go well later without anybody doing anything. `answer`: the object as the server has it now, if it was
+ * written. `held`: nothing is wrong, somebody has said on the object that it is to be left alone; what the mark says.
+ */
 export type WriteOutcome =
   | { readonly ok: true; readonly result: WriteResult; readonly uid: string; readonly answer?: KubeObject }
-  | { readonly ok: false; readonly problem: Problem; readonly retry: boolean };
+  | { readonly ok: false; readonly problem: Problem; readonly retry: boolean; readonly held?: string };
 
 export interface WriteDeps {
   readonly client: KubeClient;
@@ -29,7 +32,13 @@ export interface WriteDeps {
   readonly replaceMs: number;
 }
 
-function refuse(judged: Judged, reason: string, message: string, retry: boolean, remedy?: string): WriteOutcome {
+function refuse(
+  judged: Judged,
+  reason: string,
+  message: string,
+  retry: boolean,
+  remedy?: string,
+): Extract<WriteOutcome, { readonly ok: false }> {
   const object = describeRef(itemRef(judged.item));
   return { ok: false, retry, problem: { reason, message, object, ...(remedy === undefined ? {} : { remedy }) } };
 }
@@ -90,17 +99,48 @@ async function update(judged: Judged, uid: string, version: string, deps: WriteD
   return { ok: true, result: same ? 'unchanged' : 'configured', uid: uidOf(answer.object), answer: answer.object };
 }
 
+const mostLooks = 4;
+
+/** A last uncached look at what is to be replaced: its version, or what keeps it from being deleted. */
+async function lookBefore(judged: Judged, { client, signal }: WriteDeps): Promise<WriteOutcome | string | undefined> {
+  const live = await client.get(itemRef(judged.item), { signal });
+  if (live.type === 'absent') return undefined;
+  if (live.type === 'found') {
+    const { annotations: notes, resourceVersion } = live.object.metadata;
+    const held = notes?.[annotations.hold] ?? notes?.[annotations.quiesce];
+    if (held === undefined) return resourceVersion;
+    return { ...refuse(judged, 'ObjectHeld', `it is held: ${held}`, true), held };
+  }
+  return refuse(judged, live.type === 'forbidden' ? 'Forbidden' : 'ApiUnavailable', live.message, true);
+}
+
+/** Deletes what is to be replaced, as it was just looked at. Answers what keeps it from being deleted. */
+async function deleteSeen(judged: Judged, uid: string, deps: WriteDeps): Promise<WriteOutcome | undefined> {
+  const { client, signal } = deps;
+  let problem: WriteOutcome | undefined;
+  for (let look = 0; look < mostLooks; look += 1) {
+    const seen = await lookBefore(judged, deps);
+    if (typeof seen === 'object') return seen;
+    const as = seen === undefined ? {} : { resourceVersion: seen };
+    deps.check();
+    const deleted = await client.delete(itemRef(judged.item), { uid, propagation: 'Background', signal, ...as });
+    if (deleted.type === 'deleted' || deleted.type === 'absent' || deleted.type === 'terminating') return undefined;
+    if (deleted.type !== 'preconditionFailed') {
+      const denied = deleted.type === 'invalid' || isDenied(deleted.message);
+      const reason = deleted.type === 'forbidden' ? 'Forbidden' : unavailableReason(deleted.message);
+      return refuse(judged, denied ? 'DeleteDenied' : reason, deleted.message, true);
+    }
+    // It changed after the look, maybe by such a mark, or it is another object: the next look tells.
+    problem = refuse(judged, 'ObjectReplaced', deleted.message, true);
+  }
+  return problem;
+}
+
 async function replace(judged: Judged, uid: string, deps: WriteDeps): Promise<WriteOutcome> {
   const { client, clock, signal } = deps;
   const ref = itemRef(judged.item);
-  deps.check();
-  const deleted = await client.delete(ref, { uid, propagation: 'Background', signal });
-  if (deleted.type === 'preconditionFailed') return refuse(judged, 'ObjectReplaced', deleted.message, true);
-  if (deleted.type !== 'deleted' && deleted.type !== 'absent' && deleted.type !== 'terminating') {
-    const denied = deleted.type === 'invalid' || isDenied(deleted.message);
-    const reason = deleted.type === 'forbidden' ? 'Forbidden' : unavailableReason(deleted.message);
-    return refuse(judged, denied ? 'DeleteDenied' : reason, deleted.message, true);
-  }
+  const kept = await deleteSeen(judged, uid, deps);
+  if (kept !== undefined) return kept;
   try {
     await waitFor({
       what: `${describeRef(ref)} to be gone before it is created again`,

@@ -99,7 +99,10 @@ async function prepare(
   domains: readonly SealedDomain[],
   input: EnforceInput,
 ): Promise<Prepared | readonly Problem[]> {
-  if (input.fresh !== undefined) return input.fresh;
+  if (input.fresh !== undefined) {
+    const { survey: seen } = input.fresh;
+    return { ...input.fresh, survey: { ...seen, needs: input.keeping.withhold(seen, input) } };
+  }
   const session = await openSession(deps, domains, input);
   if (!('bind' in session)) return session;
   const { release, signal } = input;
@@ -108,7 +111,7 @@ async function prepare(
   const overridden = overriddenIds(input.spec);
   const looked = await survey({ client, release, items, ledger: input.ledger.ledger, overridden, signal });
   if (!looked.ok) return looked.problems;
-  const needs = input.keeping.withhold(looked.survey.needs, input.quiesced);
+  const needs = input.keeping.withhold(looked.survey, input);
   const { concurrency } = deps.options;
   const { namespace } = input;
   const { bind, adoption } = session;
@@ -190,7 +193,7 @@ export async function observe(
     unavailable: false,
   };
   const pass = passInput(deps, { ...input, gates: 'observe' }, { session, survey: looked.survey, judgement });
-  const context = { ...deps, input: pass, judged: new Map(), counts: { ...noCounts } };
+  const context = { ...deps, input: pass, judged: new Map(), counts: { ...noCounts }, waited: false };
   for (const phase of pass.content.phases) {
     const place = items.filter((item) => item.phase === phase.name);
     const inPlace = place.filter(({ id }) =>

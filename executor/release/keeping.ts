@@ -1,6 +1,8 @@
 /** Drift, as the worker of a Release sees to it: between two passes, and while a pass waits for its gates. */
+import { annotations } from '../../constructs/api/constants.ts';
 import type { ReleaseSpec } from '../../constructs/api/release.ts';
 import { DriftKeeper } from '../apply/drift/keeper.ts';
+import { Pauses } from '../apply/drift/pauses.ts';
 import type { DriftTold } from '../apply/drift/state.ts';
 import type { PassWatch } from '../apply/engine.ts';
 import type { Need } from '../apply/need.ts';
@@ -41,11 +43,14 @@ export class Keeping {
   readonly #deps: WorkerDeps;
   readonly #hooks: KeepingHooks;
   readonly #keeper: DriftKeeper;
+  /** How long a domain that would not open is not asked again for what drifts. */
+  readonly #shut: Pauses;
 
   constructor(deps: WorkerDeps, hooks: KeepingHooks) {
     const { client, clock, random, release, drift, onProblem } = deps;
     this.#deps = deps;
     this.#hooks = hooks;
+    this.#shut = new Pauses(drift.retry, random);
     this.#keeper = new DriftKeeper({
       client,
       clock,
@@ -90,15 +95,27 @@ export class Keeping {
     this.#keeper.watch();
   }
 
-  /** Needs of a pass, without what is not to be created now although it is missing. */
-  withhold(needs: ReadonlyMap<string, Need>, quiesced: boolean): ReadonlyMap<string, Need> {
+  /**
+   * Needs of a pass, without what is not to be created now although it is missing, and what a payload that is in place left
+   * because it was quiesced meanwhile.
+   */
+  withhold(
+    { needs, live }: Pick<Survey, 'needs' | 'live'>,
+    { quiesced, completed }: Pick<EnforceInput, 'quiesced' | 'completed'>,
+  ): ReadonlyMap<string, Need> {
     const { contested } = this.#keeper;
-    if (contested.size === 0 && !quiesced) return needs;
+    const why = (id: string, need: Need): string | undefined => {
+      if (need.need !== 'write') return undefined;
+      if (need.why === 'unfinished') return completed ? live.get(id)?.annotations?.[annotations.quiesce] : undefined;
+      if (need.why !== 'vanished') return undefined;
+      if (quiesced) return 'the release is quiesced';
+      return contested.has(id) ? 'it is deleted again and again' : undefined;
+    };
     return new Map(
       [...needs].map(([id, need]) => {
-        if (need.need !== 'write' || need.why !== 'vanished' || !(quiesced || contested.has(id))) return [id, need];
-        const by = quiesced ? 'the release is quiesced' : 'it is deleted again and again';
-        return [id, { need: 'held', uid: need.formerUID ?? '', by }];
+        const by = why(id, need);
+        if (need.need !== 'write' || by === undefined) return [id, need];
+        return [id, { need: 'held', uid: need.uid ?? need.formerUID ?? '', by }];
       }),
     );
   }
@@ -111,7 +128,7 @@ export class Keeping {
       meanwhile: async () => {
         if (!watching) this.#keeper.watch();
         watching = true;
-        if (this.#keeper.waiting) await this.#mend(input, session);
+        if (!input.quiesced && this.#keeper.waiting) await this.#mend(input, session);
       },
     };
   }
@@ -121,8 +138,16 @@ export class Keeping {
     if (!this.#keeper.waiting || !this.#keeper.goesBy(input.ledger)) return;
     const { client, clock, engine: options, check, domains } = this.#deps;
     const session = await openSession({ client, clock, options, check }, domains, input);
-    if (!('bind' in session)) this.#hooks.again(false);
-    else await this.#mend(input, session);
+    if ('bind' in session) {
+      this.#shut.end(input.release);
+      return this.#mend(input, session);
+    }
+    // A pass tells what is wrong. What drifts until it is mended starts no pass of its own.
+    this.#keeper.postpone();
+    const now = clock.monotonic();
+    if (this.#shut.pausing(input.release, now)) return;
+    this.#shut.begin(input.release, now);
+    this.#hooks.again(false);
   }
 
   async #mend(input: EnforceInput, session: DomainSession): Promise<void> {

@@ -154,6 +154,12 @@ export class DriftKeeper {
     }
   }
 
+  /** What is due can not be seen to now: each object is tried again after a growing pause. */
+  postpone(): void {
+    for (const id of this.#state.ready()) this.#state.failed(id, undefined);
+    this.#wake.abort();
+  }
+
   /** Sweeps, and notices what becomes due by time alone, until the signal aborts; no watch is left then. Never rejects. */
   async run(signal: AbortSignal): Promise<void> {
     await Promise.all([this.#sweeps(signal), this.#pauses(signal)]);

@@ -1,0 +1,70 @@
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { annotations } from '../../constructs/api/constants.ts';
+import type { Judged } from '../../executor/apply/dryrun.ts';
+import { type WriteOutcome, writeItem } from '../../executor/apply/write.ts';
+import { createClient } from '../../executor/kube/client.ts';
+import { item, liveMeta } from './executor-support.ts';
+import { discoveryAnswer, type Scripted, scriptedTransport, statusOf } from './fakeTransport.ts';
+import { seededRandom, VirtualClock } from './virtualClock.ts';
+
+const one = item({ recreate: true });
+const judged: Judged = { item: one, intent: one.object, verdict: { verdict: 'replace', uid: 'uid-1' }, partial: false };
+
+const live = (uid: string, version: number, marks: Record<string, string> = {}): Scripted => {
+  const metadata = {
+    ...one.object.metadata,
+    ...liveMeta(one, { uid, annotations: marks }),
+    resourceVersion: `${version}`,
+  };
+  return { status: 200, body: { ...one.object, metadata } };
+};
+const conflict = statusOf(409, 'Conflict', 'the precondition failed');
+
+/** Replaces an object under answers that come in this order; answers the outcome and the requests, deletes by their version. */
+async function replace(answers: readonly Scripted[]): Promise<{ outcome: WriteOutcome; asked: string[] }> {
+  const rest = [...answers];
+  const clock = new VirtualClock();
+  const { transport, requests } = scriptedTransport(
+    (request) => discoveryAnswer(request.path) ?? rest.shift() ?? statusOf(500, 'InternalError', 'one too many'),
+  );
+  const client = createClient({ transport, clock, random: seededRandom(1) });
+  const signal = new AbortController().signal;
+  const outcome = await writeItem(judged, { client, clock, signal, check: () => undefined, replaceMs: 1_000 });
+  const asked = requests
+    .filter(({ path }) => path.includes('/configmaps/'))
+    .map(({ method, body }) => {
+      const [version] = /(?<="resourceVersion":")\d+/.exec(String(body ?? '')) ?? [];
+      return method === 'DELETE' ? `DELETE ${version}` : method;
+    });
+  return { outcome, asked };
+}
+
+test('what is to be replaced is looked at right before it is deleted, and stays when it is held or quiesced by then', async () => {
+  for (const mark of [annotations.hold, annotations.quiesce]) {
+    const { outcome, asked } = await replace([live('uid-1', 5, { [mark]: 'by hand' })]);
+    assert.equal(asked, ['GET']);
+    assert.is(outcome.ok ? '' : outcome.held, 'by hand');
+  }
+});
+
+test('a mark that comes between the look and the delete is seen by another look', async () => {
+  const { outcome, asked } = await replace([live('uid-1', 5), conflict, live('uid-1', 6, { [annotations.hold]: 'x' })]);
+  assert.equal(asked, ['GET', 'DELETE 5', 'GET']);
+  assert.is(outcome.ok ? '' : outcome.held, 'x');
+});
+
+test('an object that only changed meanwhile is replaced all the same; another object is not, and neither is one that can not be read', async () => {
+  const created = { ...live('uid-2', 9), status: 201 };
+  const gone = statusOf(404, 'NotFound', 'no such object', { name: one.entry.name, kind: 'configmaps' });
+  const deleted: Scripted = { status: 200, body: { kind: 'Status', status: 'Success' } };
+  const changed = await replace([live('uid-1', 5), conflict, live('uid-1', 6), deleted, gone, created]);
+  assert.equal(changed.asked, ['GET', 'DELETE 5', 'GET', 'DELETE 6', 'GET', 'PATCH']);
+  assert.equal(changed.outcome.ok ? changed.outcome.result : changed.outcome.problem, 'replaced');
+  const other = await replace(Array.from({ length: 4 }, () => [live('uid-9', 7), conflict]).flat());
+  assert.is(other.outcome.ok ? '' : other.outcome.problem.reason, 'ObjectReplaced');
+  const unread = await replace([statusOf(403, 'Forbidden', 'may not')]);
+  assert.equal([unread.asked, unread.outcome.ok ? '' : unread.outcome.problem.reason], [['GET'], 'Forbidden']);
+});
+
+test.run();
