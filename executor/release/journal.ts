@@ -161,6 +161,12 @@ export class Journal {
       record.accepted = { status: 'True', step: 'Accepted', message: 'the payload is accepted' };
   }
 
+  /** A payload that stayed at hand is enforced again, or looked at: an uninstall of it was taken back or stopped. */
+  atHand(loaded: Loaded): void {
+    const { progress, actual } = this.record;
+    if (progress === undefined && actual === loaded.payload.index.digest) this.loaded(loaded);
+  }
+
   /** Acceptance has come to a step. */
   step(step: AcceptanceStep): void {
     const { record } = this;

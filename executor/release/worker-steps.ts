@@ -1,6 +1,7 @@
 /** Steps of a worker that need nothing of its state but what they are told. */
 import type { HistoryEntry } from '../../constructs/api/release.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
+import type { PassDeps } from '../apply/engine.ts';
 import { type LedgerStore, lostLedger, openLedger } from '../apply/ledger-store.ts';
 import type { Accepted, AcceptInput } from './acceptance.ts';
 import type { Loaded } from './load.ts';
@@ -20,6 +21,14 @@ export async function openReleaseLedger(
   if (opened.store.configMaps === 0 && history.some(({ state }) => state === 'Completed')) return [lostLedger(target)];
   return { ledger: opened.store };
 }
+
+/** What a pass works with. */
+export const passDeps = ({ client, clock, engine: options, check }: WorkerDeps): PassDeps => ({
+  client,
+  clock,
+  options,
+  check,
+});
 
 /** What acceptance is told of the payload that is wanted, and of the one that is enforced. */
 export function acceptInput(

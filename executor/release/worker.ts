@@ -23,7 +23,7 @@ import { uninstallTurn } from './uninstall-turn.ts';
 import { leaves, type ReleaseView, workIdentity } from './view.ts';
 import { Wake } from './wake.ts';
 import type { WorkerDeps } from './worker-options.ts';
-import { acceptInput, dropOld, keepPayload, openReleaseLedger, ProblemReports } from './worker-steps.ts';
+import { acceptInput, dropOld, keepPayload, openReleaseLedger, ProblemReports, passDeps } from './worker-steps.ts';
 
 /** The reason of a pass that newer work cancelled. */
 class Superseded extends Error {
@@ -174,6 +174,7 @@ export class ReleaseWorker {
     this.#journal.adopt(view);
     if (view.deleting) return never;
     if (leaves(view)) return this.#uninstall(view, signal);
+    if (this.#current !== undefined) this.#journal.atHand(this.#current);
     const opened = await this.#openLedger(signal);
     if (!('ledger' in opened)) return this.#failed(opened);
     const turn: Turn = { view, signal, ...opened };
@@ -325,12 +326,10 @@ export class ReleaseWorker {
   }
 
   async #runPass(turn: Turn, gates: GateMode, fresh?: Accepted): Promise<PassOutcome> {
-    const { client, clock, engine, check, domains } = this.#deps;
     const { ledger } = turn;
     this.#doubts.settle(ledger);
-    const input = this.#enforceInput(turn, gates);
-    const deps = { client, clock, options: engine, check };
-    const outcome = await enforce(deps, domains, fresh === undefined ? input : { ...input, fresh });
+    const input = { ...this.#enforceInput(turn, gates), ...(fresh === undefined ? {} : { fresh }) };
+    const outcome = await enforce(passDeps(this.#deps), this.#deps.domains, input);
     // Another writer may have been at work, or a write had its effect without an answer: what is stored decides.
     const uncertain = ['LedgerNotWritten', 'ApiUnavailable'];
     if (outcome.type === 'failed' && outcome.problems.some(({ reason }) => uncertain.includes(reason)))
@@ -378,11 +377,10 @@ export class ReleaseWorker {
 
   /** Paused or held: looks, reports and writes nothing. */
   async #look(turn: Turn): Promise<number> {
-    const { client, clock, engine, check, domains, options } = this.#deps;
+    const { domains, options } = this.#deps;
     this.#journal.paused(turn.view.hold);
     if (this.#current !== undefined) {
-      const deps = { client, clock, options: engine, check };
-      this.record.problems = await observe(deps, domains, this.#enforceInput(turn, 'observe'));
+      this.record.problems = await observe(passDeps(this.#deps), domains, this.#enforceInput(turn, 'observe'));
       this.#journal.tell();
     }
     return options.reconcileMs;
