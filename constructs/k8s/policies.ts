@@ -54,11 +54,13 @@ const guarded: readonly (readonly [group: string, resources: string[]])[] = [
 
 /**
  * Refuses to delete what a system hangs on, unless the object carries its own UID as a confirmation: a copy of a
- * command, or of a manifest, does not delete the next one. Contents of a namespace whose deletion was confirmed may go.
+ * command, or of a manifest, does not delete the next one. Contents of a namespace whose deletion was confirmed may go: what
+ * is guarded is in the namespace of the executor or in those of the specs, and these are guarded themselves.
  */
-function deletionGuard(spec: Spec): NamedManifest[] {
+function deletionGuard(spec: Spec, namespaces: readonly string[]): NamedManifest[] {
   const groups = [...new Set([...guarded.map(([group]) => group), ...kinds.map((kind) => kind.group)])].sort();
   const key = annotations.confirmDelete;
+  const spaces = [...new Set([spec.executor.namespace, ...namespaces])].sort();
   return policy('keelson-deletion-guard', {
     matchConstraints: {
       resourceRules: [
@@ -72,7 +74,7 @@ function deletionGuard(spec: Spec): NamedManifest[] {
         name: 'ours',
         expression: [
           `(request.resource.resource != 'customresourcedefinitions' || oldObject.spec.group in ${list(groups)})`,
-          `(request.resource.resource != 'namespaces' || oldObject.metadata.name == '${spec.executor.namespace}')`,
+          `(request.resource.resource != 'namespaces' || oldObject.metadata.name in ${list(spaces)})`,
         ].join(' && '),
       },
     ],
@@ -220,8 +222,8 @@ function writers(spec: Spec): NamedManifest[] {
   });
 }
 
-/** The policies of a cluster. */
-export function admissionPolicies(scope: Construct, spec: Spec): ManifestObject[] {
-  const made = [...(spec.deletionGuard ? deletionGuard(spec) : []), ...writers(spec)];
+/** The policies of a cluster whose specs are in these namespaces. */
+export function admissionPolicies(scope: Construct, spec: Spec, namespaces: readonly string[]): ManifestObject[] {
+  const made = [...(spec.deletionGuard ? deletionGuard(spec, namespaces) : []), ...writers(spec)];
   return made.map((manifest) => new ManifestObject(scope, manifest));
 }

@@ -48,7 +48,11 @@ export function systemUnit(input: SystemInput, image: string): JsonObject[] {
       departed: input.departed,
       artifacts,
     });
-    admissionPolicies(scope, spec);
+    admissionPolicies(
+      scope,
+      spec,
+      input.loaded.specs.flatMap(({ identity }) => identity.namespace ?? []),
+    );
     executorDeployment(scope, {
       spec,
       image,

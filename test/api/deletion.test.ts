@@ -101,6 +101,9 @@ const objects: readonly Protected[] = [
   custom(['network.keelson.dev', 'v1alpha1', 'KubeOVNInstallation', 'kubeovninstallations'], 'kube-system', 'main', {
     spec: specOf({}) as unknown as JsonObject,
   }),
+  custom(['network.keelson.dev', 'v1alpha1', 'KubeOVNInstallation', 'kubeovninstallations'], 'ovn', 'other', {
+    spec: specOf({}) as unknown as JsonObject,
+  }),
   custom(['storage.simplyblock.io', 'v1alpha2', 'ControlPlane', 'controlplanes'], 'default', 'main'),
   custom(['storage.simplyblock.io', 'v1alpha2', 'StorageCluster', 'storageclusters'], 'default', 'main'),
   custom(['local.sdn.cozystack.io', 'v1alpha1', 'IPAddressClass', 'ipaddressclasses'], undefined, 'main'),
@@ -112,7 +115,12 @@ const standing: readonly Omit<Protected, 'body'>[] = [
     const collection = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
     return { what: `definition ${name}`, path: `${collection}/${name}`, resource: 'crd', name };
   }),
-  { what: 'namespace', path: `/api/v1/namespaces/${systemNamespace}`, resource: 'namespace', name: systemNamespace },
+  ...[systemNamespace, 'ovn'].map((name) => ({
+    what: `namespace ${name}`,
+    path: `/api/v1/namespaces/${name}`,
+    resource: 'namespace',
+    name,
+  })),
 ];
 
 async function account(namespace: string, name: string): Promise<AdminClient> {
@@ -170,9 +178,10 @@ test.before(async () => {
       ),
     );
   }
-  await admin.expect('POST', '/api/v1/namespaces', {
-    body: { apiVersion: 'v1', kind: 'Namespace', metadata: { name: systemNamespace } },
-  });
+  for (const name of [systemNamespace, 'ovn'])
+    await admin.expect('POST', '/api/v1/namespaces', {
+      body: { apiVersion: 'v1', kind: 'Namespace', metadata: { name } },
+    });
   for (const { collection = '', body } of objects) await admin.expect('POST', collection, { body });
   flux = await account('flux-system', 'kustomize-controller');
   argo = await account('argocd', 'argocd-application-controller');
@@ -182,13 +191,20 @@ test.before(async () => {
     delivery: { courier: 'flux' },
     deletionGuard: true,
   };
-  for (const body of synthesize((scope) => void admissionPolicies(scope, spec as never))) {
+  for (const body of synthesize((scope) => void admissionPolicies(scope, spec as never, ['ovn']))) {
     const plural =
       body.kind === 'ValidatingAdmissionPolicy' ? 'validatingadmissionpolicies' : 'validatingadmissionpolicybindings';
     const path = `/apis/admissionregistration.k8s.io/v1/${plural}/${(body.metadata as JsonObject).name}`;
     await admin.expect('PATCH', path, { ...apply, body });
   }
   const [release] = objects;
+  // A refusal for want of rights would look like one by the guard.
+  for (const client of [flux, argo])
+    await until(
+      'the accounts to have their rights',
+      async () => (await client.request('GET', release?.path ?? '')).status === 200,
+      30_000,
+    );
   // A dry run is admitted like the real thing, and deletes nothing while the policy is not in force yet.
   await until(
     'the guard to be in force',
@@ -294,17 +310,20 @@ test('the garbage collector is refused like anybody else', async () => {
 });
 
 test('a confirmed namespace goes, and what is in it goes with it', async () => {
-  const namespace = { path: `/api/v1/namespaces/${systemNamespace}` };
-  const [release] = objects;
-  assert.ok(release);
-  await admin.expect('POST', release.collection ?? '', { body: release.body });
-  const uid = await uidOf(namespace);
-  await admin.expect('PATCH', namespace.path, {
-    type: 'application/merge-patch+json',
-    body: { metadata: { annotations: { [annotations.confirmDelete]: uid } } },
-  });
-  await admin.expect('DELETE', namespace.path, options('Background'));
-  await until('the namespace to go', async () => (await admin.request('GET', namespace.path)).status === 404, 60_000);
+  const inside = objects.filter(({ namespace }) => namespace === systemNamespace || namespace === 'ovn');
+  assert.is(inside.length, 2);
+  for (const { namespace, collection = '', body } of inside) {
+    const path = `/api/v1/namespaces/${namespace}`;
+    await admin.expect('POST', collection, { body });
+    const uid = await uidOf({ path });
+    guarded(await admin.request('DELETE', path, options('Background')), uid, `namespace ${namespace}`);
+    await admin.expect('PATCH', path, {
+      type: 'application/merge-patch+json',
+      body: { metadata: { annotations: { [annotations.confirmDelete]: uid } } },
+    });
+    await admin.expect('DELETE', path, options('Background'));
+    await until('the namespace to go', async () => (await admin.request('GET', path)).status === 404, 60_000);
+  }
 });
 
 test.run();

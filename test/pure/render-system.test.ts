@@ -4,6 +4,7 @@ import type { Tree } from '../../constructs/api/tree.ts';
 import { treeFile } from '../../constructs/api/tree.ts';
 import { isObject, type JsonObject } from '../../constructs/lib/json.ts';
 import { parseYaml } from '../../constructs/lib/yaml.ts';
+import type { DomainRenderer } from '../../renderer/domain.ts';
 import { type Copy, renderFolder, using } from './render-support.ts';
 
 /** Rights and the executor's Deployment as they follow from what is rendered. */
@@ -210,6 +211,30 @@ test('the deletion guard can be left out, the rights of writers can not', () =>
     copy.write('cluster.yaml', `${copy.read('cluster.yaml')}  deletionGuard: false\n`);
     const after = await rendered(copy);
     assert.ok(!has(after, 'keelson-deletion-guard') && has(after, 'keelson-writers'));
+  }));
+
+test('the deletion guard knows the namespace of every spec', () =>
+  using(async (copy) => {
+    const chart = `{source: "https://charts.example.com/kube-ovn.tgz", digest: "sha256:${'a'.repeat(64)}"}`;
+    copy.write(
+      'network.yaml',
+      `apiVersion: network.keelson.dev/v1alpha1
+kind: KubeOVNInstallation
+metadata: {name: main, namespace: ovn}
+spec: {mode: full, version: 1.16.13, chart: ${chart}}
+`,
+    );
+    const network: DomainRenderer = {
+      domain: 'network',
+      kinds: ['network.keelson.dev/KubeOVNInstallation'],
+      render: async () => ({ releases: [], problems: [], warnings: [] }),
+    };
+    const outcome = await renderFolder(copy.folder, { domains: [network] });
+    if (!outcome.ok) throw new Error(JSON.stringify(outcome.problems));
+    const { tree } = outcome.rendered;
+    const [path = ''] = [...tree.keys()].filter((one) => /policy\..*___keelson-deletion-guard/.test(one));
+    const { spec } = object(tree, path.replace('sync/10-system/', ''));
+    assert.match(JSON.stringify(spec), 'oldObject.metadata.name in [\\"keelson-system\\", \\"ovn\\"]');
   }));
 
 test.run();
