@@ -226,7 +226,7 @@ test('a version that was looked at is not looked at again; a failure waits, and 
   bed.seen = shown(of, { same: false, hash: 'h' });
   state.examine();
   assert.equal(state.ready(), [of.id]);
-  state.looked(of.id);
+  state.looked(of.id, ['1']);
   assert.equal(state.ready(), []);
   bed.seen = shown(of, { same: false, hash: 'i' }, { resourceVersion: '2' });
   state.check(of.id);

@@ -102,8 +102,9 @@ const say = (bound: Bound, reason: string, message: string): Problem => ({
 async function look(context: MendContext, bound: Bound): Promise<Looked> {
   const { client, state, followed, input } = context;
   const { item } = bound;
+  const shown = state.shown(item.id);
   const read = await client.get(itemRef(item), { signal: input.signal });
-  if (read.type === 'kindAbsent' || read.type === 'namespaceMissing') return later(state, item.id, 'pass');
+  if (read.type === 'kindAbsent' || read.type === 'namespaceMissing') return wholePass(state, item.id);
   if (read.type !== 'found' && read.type !== 'absent') {
     state.failed(item.id, say(bound, read.type === 'forbidden' ? 'Forbidden' : 'ApiUnavailable', read.message));
     return { type: 'none' };
@@ -117,7 +118,7 @@ async function look(context: MendContext, bound: Bound): Promise<Looked> {
     overridden,
   });
   if (need.need === 'write') {
-    if (live !== undefined || need.why !== 'vanished') return later(state, item.id, 'pass');
+    if (live !== undefined || need.why !== 'vanished') return wholePass(state, item.id);
     const decision = braked(
       item.id,
       { taken: [], fields: [wholeObject], managers: [somebody] },
@@ -127,15 +128,19 @@ async function look(context: MendContext, bound: Bound): Promise<Looked> {
     return { type: 'mend', mend: { bound, need, how: 'create' } };
   }
   if (need.need !== 'none' || live === undefined || item.entry.createOnly || isQuiesced(live.metadata))
-    return later(state, item.id, 'none');
-  return settle(context, bound, live);
+    return nothing(state, item.id, [shown, live?.metadata.resourceVersion]);
+  return settle(context, bound, live, shown);
 }
 
-/** Nothing to be done here and now. */
-function later(state: DriftState, id: string, type: 'none' | 'pass'): Looked {
-  if (type === 'none') state.looked(id);
-  else state.failed(id, undefined);
-  return { type };
+/** Nothing is to be done about these versions. */
+function nothing(state: DriftState, id: string, versions: readonly (string | undefined)[]): Looked {
+  state.looked(id, versions);
+  return { type: 'none' };
+}
+
+function wholePass(state: DriftState, id: string): Looked {
+  state.failed(id, undefined);
+  return { type: 'pass' };
 }
 
 function brakes({ state, clock }: MendContext, { item }: Bound) {
@@ -145,8 +150,13 @@ function brakes({ state, clock }: MendContext, { item }: Bound) {
   };
 }
 
-/** Decides on an object that exists and is ours. */
-async function settle(context: MendContext, bound: Bound, live: KubeObject): Promise<Looked> {
+/** Decides on an object that exists and is ours; `shown` is the version that its watch showed before it was read. */
+async function settle(
+  context: MendContext,
+  bound: Bound,
+  live: KubeObject,
+  shown: string | undefined,
+): Promise<Looked> {
   const { state } = context;
   const { item } = bound;
   for (let round = 0; round < mostRounds; round += 1) {
@@ -159,7 +169,7 @@ async function settle(context: MendContext, bound: Bound, live: KubeObject): Pro
       continue;
     }
     if (decision.type === 'ask') decision = await ask(context, bound, live, decision);
-    if (decision.type === 'none') return later(state, item.id, 'none');
+    if (decision.type === 'none') return nothing(state, item.id, [shown, live.metadata.resourceVersion]);
     if (decision.type === 'fight') return fight(context, bound, decision.fight, live);
     if (decision.type !== 'setBack') continue;
     const foreign = foreignOwner(item, intent, live);
@@ -167,7 +177,7 @@ async function settle(context: MendContext, bound: Bound, live: KubeObject): Pro
       state.failed(item.id, foreign.problem);
       return { type: 'none' };
     }
-    return { type: 'mend', mend: { bound, how: 'setBack', intent, live, drifted: decision } };
+    return { type: 'mend', mend: { bound, how: 'setBack', intent, live, shown, drifted: decision } };
   }
   state.failed(item.id, say(bound, 'FieldConflict', 'other managers hold one field after the other'));
   return { type: 'none' };

@@ -56,7 +56,7 @@ export class DriftState {
   /** Objects that are not as they should be, and since when that is known. */
   readonly #suspects = new Map<string, number>();
   /** Versions that were looked at and need nothing. */
-  readonly #looked = new Map<string, string>();
+  readonly #looked = new Map<string, ReadonlySet<string>>();
   readonly #problems = new Map<string, Problem>();
 
   constructor({ clock, fights, retries, find }: StateParts) {
@@ -128,7 +128,7 @@ export class DriftState {
     });
     if (need.need === 'write') return need.why === 'vanished' || need.why === 'replaced' ? 'suspicious' : 'unknown';
     if (need.need !== 'none' || live === undefined || item.entry.createOnly || isQuiesced(live.metadata)) return 'fine';
-    if (this.#looked.get(id) === live.metadata.resourceVersion) return 'fine';
+    if (this.#looked.get(id)?.has(live.metadata.resourceVersion ?? '') === true) return 'fine';
     const seen = isObject(live.seen) ? live.seen : {};
     return seen.same === false && seen.hash !== this.answers.settled(bound) ? 'suspicious' : 'fine';
   }
@@ -149,16 +149,32 @@ export class DriftState {
     return this.#suspects.get(id) ?? this.#clock.monotonic();
   }
 
-  /** The object, as its watch shows it now, needs nothing. What no watch shows is looked at again later. */
-  looked(id: string): void {
+  #shown(id: string): KubeObject | undefined {
     const bound = this.#intents.get(id);
     const live = bound === undefined ? undefined : this.#find(bound.item);
+    return live === 'unknown' ? undefined : live;
+  }
+
+  /** The version of an object that its watch shows now; to be asked for before the object is read. */
+  shown(id: string): string | undefined {
+    return this.#shown(id)?.metadata.resourceVersion;
+  }
+
+  /**
+   * The object needs nothing in these versions: the one that its watch showed before it was read, the one that was read,
+   * and those that our writes made of it. Whatever else the watch shows by now came afterwards, and stays to be seen to.
+   * What no watch shows is looked at again later.
+   */
+  looked(id: string, versions: readonly (string | undefined)[]): void {
     this.#problems.delete(id);
-    if (live === undefined || live === 'unknown') {
+    this.#looked.set(id, new Set(versions.filter((version) => version !== undefined)));
+    if (this.#shown(id) === undefined) {
       this.retries.begin(id, this.#clock.monotonic());
       return;
     }
-    this.#looked.set(id, live.metadata.resourceVersion ?? '');
+    // What came afterwards is noticed now, and is not what was tried in vain before.
+    this.#suspects.delete(id);
+    this.retries.end(id);
     this.check(id);
   }
 

@@ -22,6 +22,8 @@ export type Mend =
       readonly bound: Bound;
       readonly intent: KubeObject;
       readonly live: KubeObject;
+      /** The version that its watch showed before it was read. */
+      readonly shown: string | undefined;
       readonly drifted: Drifted;
     };
 
@@ -35,6 +37,15 @@ const writeDeps = ({ client, clock, options }: MendContext, { signal, check }: S
   replaceMs: options.goneMs,
 });
 
+/**
+ * The same, but an apply holds for one version only: between the look and the write a Lease may have been waited for, and
+ * whoever marked the object meanwhile is not written over. The server refuses, and the object is looked at again.
+ */
+const pinned = ({ client, ...deps }: WriteDeps, resourceVersion: string): WriteDeps => ({
+  ...deps,
+  client: { ...client, apply: (object, options) => client.apply(object, { ...options, resourceVersion }) },
+});
+
 /** Sets the fields of one object back. */
 export async function setBack(context: MendContext, mend: SetBack, guard: StepGuard): Promise<void> {
   const { state, input, clock, ledger } = context;
@@ -43,12 +54,11 @@ export async function setBack(context: MendContext, mend: SetBack, guard: StepGu
   const version = await giveUp(context, mend, guard);
   if (version === undefined) return;
   const verdict = { verdict: 'ours', uid: uidOf(mend.live), version } as const;
-  const outcome = await writeItem({ item, intent, verdict, partial: false }, writeDeps(context, guard)).catch(
-    (error: unknown) => {
-      input.doubt(item.id);
-      throw error;
-    },
-  );
+  const deps = pinned(writeDeps(context, guard), version);
+  const outcome = await writeItem({ item, intent, verdict, partial: false }, deps).catch((error: unknown) => {
+    input.doubt(item.id);
+    throw error;
+  });
   if (!outcome.ok) {
     state.failed(item.id, outcome.problem);
     return;
@@ -59,7 +69,8 @@ export async function setBack(context: MendContext, mend: SetBack, guard: StepGu
   const elapsedMs = clock.monotonic() - state.since(item.id);
   // The server wrote the value its own way all along: nothing was set back.
   if (outcome.result !== 'unchanged') repaired(context, bound, drifted, outcome.answer, { created: false, elapsedMs });
-  state.looked(item.id);
+  const { shown, live } = mend;
+  state.looked(item.id, [shown, resourceVersionOf(live), version, outcome.answer?.metadata.resourceVersion]);
 }
 
 /** Takes what drifted out of the entries of those who took it. Answers the version of the object, or undefined when it changed meanwhile. */
@@ -158,5 +169,5 @@ async function createOne(context: MendContext, judged: Judged, guard: StepGuard)
   const elapsedMs = clock.monotonic() - state.since(item.id);
   const what = { fields: [wholeObject], managers: [somebody] };
   repaired(context, bound, what, outcome.answer, { created: true, elapsedMs });
-  state.looked(item.id);
+  state.looked(item.id, [outcome.answer?.metadata.resourceVersion]);
 }
