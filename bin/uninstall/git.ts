@@ -6,7 +6,7 @@ import type { Invocation } from '../invocation.ts';
 import { chooseTree, type TreeOptions } from '../trees.ts';
 
 /** Whether an object stands for a release: what a courier would bring back. An installation may be in any namespace. */
-function standsFor(id: string, release: string, releaseNamespace: string): boolean {
+export function standsFor(id: string, release: string, releaseNamespace: string): boolean {
   const { group, kind, namespace, name } = parseObjectId(id);
   if (group === apiGroup && kind === 'Release') return namespace === releaseNamespace && name === release;
   return group === groupOf(networkApiVersion) && kind === 'KubeOVNInstallation' && `network-${name}` === release;

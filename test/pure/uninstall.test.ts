@@ -2,6 +2,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Invocation } from '../../bin/invocation.ts';
 import { finishUninstall } from '../../bin/uninstall/carryout.ts';
+import { standsFor } from '../../bin/uninstall/git.ts';
 import type { LedgerEntry } from '../../constructs/api/ledger.ts';
 import {
   approvalOf,
@@ -220,6 +221,22 @@ test('the command removes the installation where it is, and asks when there is m
   assert.equal(await finish(['ovn']), ['/apis/network.keelson.dev/v1alpha1/namespaces/ovn/kubeovninstallations/main']);
   const told = await finish(['kube-system', 'ovn']).catch((error: Error) => error.message);
   assert.match(String(told), /kube-system, ovn.*InstallationTwice/s);
+});
+
+test('what would bring a release back is its Release, and its installation in whatever namespace', () => {
+  const ids = [
+    'keelson.dev/Release/keelson-system/network-main',
+    'network.keelson.dev/KubeOVNInstallation/ovn/main',
+    'network.keelson.dev/KubeOVNInstallation/kube-system/main',
+    'keelson.dev/Release/elsewhere/network-main',
+    'keelson.dev/Release/keelson-system/network-other',
+    'network.keelson.dev/KubeOVNInstallation/ovn/other',
+    '/ConfigMap/ovn/main',
+  ];
+  assert.equal(
+    ids.filter((id) => standsFor(id, 'network-main', 'keelson-system')),
+    ids.slice(0, 3),
+  );
 });
 
 const ours: JsonObject = {
