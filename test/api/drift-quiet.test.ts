@@ -8,12 +8,17 @@ import { until } from './kubeBed.ts';
 import { payloadMutations } from './slice-bed.ts';
 import { configMap, namespaceObject } from './slice-payload.ts';
 
-/** Requests about objects of the payload by themselves, whether they read, ask or write. */
+/**
+ * Requests about objects of the payload by themselves, whether they read, ask or write. Installations are those of other
+ * files, which use the same server: the executor looks at every one that comes or goes.
+ */
 const aboutObjects = (bed: DriftBed): string[] =>
   bed.plan
     .requests(
       ({ verb, resource, namespace }) =>
-        !['list', 'watch', 'other'].includes(verb) && resource !== 'events' && namespace !== bed.system,
+        !['list', 'watch', 'other'].includes(verb) &&
+        !['events', 'kubeovninstallations'].includes(resource ?? '') &&
+        namespace !== bed.system,
     )
     .map(({ verb, resource, name, dryRun }) => `${dryRun ? 'dry ' : ''}${verb} ${resource}/${name}`);
 

@@ -1,6 +1,8 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { managers } from '../../constructs/api/constants.ts';
 import type { JsonObject } from '../../constructs/lib/json.ts';
+import type { KubeObject } from '../../executor/kube/types.ts';
 import { payloadMutations, type SliceBed } from './slice-bed.ts';
 import { inPlace, spanPayload, want, withBed } from './spans-bed.ts';
 
@@ -9,12 +11,24 @@ import { inPlace, spanPayload, want, withBed } from './spans-bed.ts';
 const pathOf = (bed: SliceBed, name: string): string => `/api/v1/namespaces/${bed.names.namespace}/configmaps/${name}`;
 
 /** What another tool applies: its marks, and a field of its own. */
-async function applyAs(bed: SliceBed, name: string, manager: string, metadata: JsonObject): Promise<void> {
-  await bed.server.admin.expect('PATCH', pathOf(bed, name), {
-    body: { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name, ...metadata }, data: { theirs: 'yes' } },
+const applyAs = (bed: SliceBed, name: string, manager: string, metadata: JsonObject, theirs = 'yes') =>
+  bed.server.admin.expect('PATCH', pathOf(bed, name), {
+    body: { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name, ...metadata }, data: { theirs } },
     type: 'application/apply-patch+yaml',
     query: { fieldManager: manager },
   });
+
+/** Times of managedFields are in whole seconds: another tool goes on writing until its time is past that of ours. */
+async function applyLater(bed: SliceBed, name: string, manager: string, metadata: JsonObject): Promise<void> {
+  for (let n = 0; ; n += 1) {
+    const { body } = await applyAs(bed, name, manager, metadata, `${n}`);
+    const answer = body as KubeObject;
+    const timeOf = (who: string): string => {
+      const entry = answer.metadata.managedFields?.find((one) => one.manager === who && one.operation === 'Apply');
+      return entry?.time ?? '';
+    };
+    if (timeOf(manager) > timeOf(managers.objects)) return;
+  }
 }
 
 test('objects that exist are told with the tool that they are marked as of', () =>
@@ -41,7 +55,7 @@ test('an object of ours that another tool has begun to write holds the next payl
     const a = await spanPayload(bed, { value: 'A' });
     await want(bed, a);
     await inPlace(bed, a);
-    await applyAs(bed, 'a', 'kustomize-controller', {
+    await applyLater(bed, 'a', 'kustomize-controller', {
       labels: { 'kustomize.toolkit.fluxcd.io/name': 'apps', 'kustomize.toolkit.fluxcd.io/namespace': 'flux-system' },
     });
     executor.plan.resetLog();

@@ -152,7 +152,7 @@ test('a run that is killed goes on where it was, and leaves nothing behind', asy
     const args = target === 'layout' ? ['--oci', folder] : ['--to', fresh.host];
     const program = join(import.meta.dirname, '../../bin/keelson.ts');
     const child = spawnTied(process.execPath, [program, 'mirror', '-c', bed.folder, '--jobs', '2', ...args], {
-      env: bed.env,
+      env: { ...bed.env, TMPDIR: tmpdir() },
       cwd: bed.specs,
       stdio: 'ignore',
     });

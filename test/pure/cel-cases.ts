@@ -14,6 +14,9 @@ const restore = edit(recovery, {
 });
 const ended = edit(recovery, { '/status': { observedGeneration: 1, phase: 'Failed' } });
 
+const fromFlux = (path: string) =>
+  edit(release, { '/spec/source': { flux: { kind: 'GitRepository', name: 'fleet', namespace: 'flux-system', path } } });
+
 /**
  * One table of CEL rules: for each an object that is accepted and one that this rule refuses. It runs through our own
  * evaluator and through a real API server; a rule without an entry fails both suites.
@@ -94,11 +97,7 @@ export const celCases: readonly CelCase[] = [
   },
   {
     rule: 'name exactly one source: configMaps or flux',
-    accepted: edit(release, {
-      '/spec/source': {
-        flux: { kind: 'GitRepository', name: 'fleet', namespace: 'flux-system', path: 'prod/payload/demo' },
-      },
-    }),
+    accepted: fromFlux('prod/payload/demo'),
     refused: edit(release, {
       '/spec/source/flux': {
         kind: 'GitRepository',
@@ -108,6 +107,11 @@ export const celCases: readonly CelCase[] = [
       },
     }),
   },
+  ...['prod//demo', 'prod/./demo', 'prod/..', 'prod/'].map((path) => ({
+    rule: 'the path must not hold empty, . or .. segments',
+    accepted: fromFlux('prod/.payload/demo.v1'),
+    refused: fromFlux(path),
+  })),
   ...(
     [
       ['network-prod', 'network'],
