@@ -2,6 +2,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { JsonObject } from '../../constructs/lib/json.ts';
 import { type DriftBed, driftBed, holdAnnotation, quiesceAnnotation } from './drift-bed.ts';
+import { until } from './kubeBed.ts';
 import { is, payloadMutations } from './slice-bed.ts';
 import { configMap, deployment, namespaceObject } from './slice-payload.ts';
 
@@ -212,6 +213,39 @@ test('held, overridden, quiesced, created once, given up, suspended, paused: non
       const looked = bed.plan.log.filter((r) => r.verb === 'list' && r.sequence < (first?.sequence ?? 0));
       assert.ok(looked.length > 0, 'a pass came first');
     }
+  } finally {
+    await bed.close();
+  }
+});
+
+test('what is marked between the look at it and the write is not written over', async () => {
+  const bed = await driftBed({
+    phases: ({ names: { namespace } }) => [
+      { name: 'all', manifests: [{ object: namespaceObject(namespace) }, { object: configMap(namespace, 'marked') }] },
+    ],
+  });
+  try {
+    const apply = { verb: 'apply', name: 'marked', namespace: bed.names.namespace, dryRun: false } as const;
+    const label = (o: Awaited<ReturnType<DriftBed['object']>>): unknown => o.metadata.labels?.['keelson.dev/release'];
+    // A pass that is still under way would write by a look of its own.
+    await bed.annotate('reconcile.fluxcd.io/requestedAt', 'now');
+    await bed.untilStatus('no pass is under way', (status) => status.raw.lastHandledReconcileAt === 'now');
+    bed.plan.resetLog();
+    const hits = bed.plan.inject({ match: apply, fault: { kind: 'hang' } });
+    await bed.kubectl('label', 'configmap/marked', 'keelson.dev/release-');
+    await until('it is to be set back', () => hits() === 1);
+    await bed.kubectl('annotate', 'configmap/marked', `${holdAnnotation}=looking`);
+    // The write goes out once more, as it was decided on.
+    bed.plan.clear();
+    await until(
+      'it is looked at again',
+      () => about(bed, 'marked').at(-1) === 'get' && about(bed, 'marked').length > 4,
+    );
+    const statuses = bed.plan.requests(apply).map(({ status }) => status);
+    assert.equal(statuses.at(-1), 409, `the server refuses it: ${statuses}`);
+    assert.is(label(await bed.object('configmaps', 'marked')), undefined);
+    await bed.kubectl('annotate', 'configmap/marked', `${holdAnnotation}-`);
+    await bed.untilObject('configmaps', 'marked', 'the label is back', (o) => label(o) === bed.names.release);
   } finally {
     await bed.close();
   }
