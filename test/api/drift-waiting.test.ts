@@ -1,5 +1,6 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { serviceAccountToken } from '../apiserver/namespace.ts';
 import { staticCredentials, until } from './kubeBed.ts';
 import { type SliceBed, sliceBed } from './slice-bed.ts';
 import { buildPayload, configMap, deployment, gate, testKey } from './slice-payload.ts';
@@ -7,10 +8,13 @@ import { buildPayload, configMap, deployment, gate, testKey } from './slice-payl
 const rbac = 'rbac.authorization.k8s.io';
 
 /** An account that may do everything in two namespaces, and elsewhere reads only what acceptance looks at. */
-async function narrowAccount(bed: SliceBed, user: string): Promise<void> {
+async function narrowAccount(bed: SliceBed): Promise<string> {
   const { admin } = bed.server;
   const roleRef = { apiGroup: rbac, kind: 'ClusterRole', name: 'cluster-admin' };
-  const subjects = [{ kind: 'User', name: user, apiGroup: rbac }];
+  // An account of this file alone: the server's plain users are those of other files too.
+  const account = 'narrow';
+  const token = await serviceAccountToken(admin, bed.system, account);
+  const subjects = [{ kind: 'ServiceAccount', name: account, namespace: bed.system }];
   for (const namespace of [bed.system, bed.names.namespace])
     await admin.expect('POST', `/apis/${rbac}/v1/namespaces/${namespace}/rolebindings`, {
       body: { metadata: { name: 'executor' }, roleRef, subjects },
@@ -28,15 +32,16 @@ async function narrowAccount(bed: SliceBed, user: string): Promise<void> {
   await admin.expect('POST', `/apis/${rbac}/v1/clusterrolebindings`, {
     body: { metadata: { name }, roleRef: { apiGroup: rbac, kind: 'ClusterRole', name }, subjects },
   });
+  return token;
 }
 
 test('while a gate is waited for, by an account that may only list in its namespaces: what is in place is kept', async () => {
   const bed = await sliceBed();
   try {
     const { namespace, release } = bed.names;
-    const { admin, tokens } = bed.server;
+    const { admin } = bed.server;
     await admin.expect('POST', '/api/v1/namespaces', { body: { metadata: { name: namespace } } });
-    await narrowAccount(bed, 'user-1');
+    const token = await narrowAccount(bed);
     const phases = [
       { name: 'base', manifests: [{ object: configMap(namespace, 'a') }, { object: configMap(namespace, 'b') }] },
       {
@@ -49,7 +54,7 @@ test('while a gate is waited for, by an account that may only list in its namesp
     const built = await buildPayload({ release, phases, key: testKey });
     await bed.deliver(built);
     await bed.applyRelease(built);
-    const executor = bed.executor({ credentials: staticCredentials(bed.server, tokens['user-1']) });
+    const executor = bed.executor({ credentials: staticCredentials(bed.server, token) });
     await bed.untilStatus('the gate is waited for', (s) => s.raw.phases?.[1]?.state === 'Waiting');
     const path = (name: string): string => `/api/v1/namespaces/${namespace}/configmaps/${name}`;
     await until('the namespace is watched', () =>

@@ -29,7 +29,14 @@ const areas: readonly Area[] = [
   // ask for the pure decisions that only the command line makes.
   {
     folder: 'test',
-    may: [...product, 'bin/program.ts', 'bin/invocation.ts', 'bin/planning.ts', 'bin/render/shares.ts'],
+    may: [
+      ...product,
+      'bin/program.ts',
+      'bin/invocation.ts',
+      'bin/planning.ts',
+      'bin/render/shares.ts',
+      'bin/uninstall',
+    ],
   },
 ];
 
