@@ -51,7 +51,7 @@ async function main(options: BenchOptions): Promise<boolean> {
   if (applying !== undefined && options.svg !== '') await writeFile(options.svg, drawResults(applying));
   if (applying !== undefined && options.save) {
     await writeFile(join(docs, 'benchmarks.svg'), drawResults(applying));
-    await saveResults(join(docs, 'benchmarks.md'), text);
+    await saveResults(join(docs, 'benchmarks.md'), `![cold runs](benchmarks.svg)\n\n${text}`);
   }
   const all = { ...applying, ...(rendering === undefined ? {} : { rendering }) };
   console.log(options.output === 'json' ? JSON.stringify(all, undefined, 2) : text);
