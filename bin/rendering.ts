@@ -27,7 +27,7 @@ export async function render(invocation: Invocation, options: RenderOptions): Pr
   const { source, folder, helm, ...more } = options;
   const outcome = await renderCluster({
     source,
-    domains: domains(invocation, folder, undefined, false, helm),
+    domains: domains(invocation, folder, { outputs: helm }),
     keelson: version,
     signal: invocation.signal,
     ...more,

@@ -171,13 +171,21 @@ interface Use {
   readonly origins?: boolean;
 }
 
+/** What domains are rendered for. */
+export interface DomainUse {
+  /** Told what a lock has to hold. */
+  readonly recorder?: LockRecorder;
+  /** Charts come from where specs say, and from no mirror. */
+  readonly origins?: boolean;
+  /** What Helm gave before. */
+  readonly outputs?: HelmCache | undefined;
+}
+
 /** The domains that this program renders, over real tools. */
 export function domains(
   invocation: Invocation,
   folder: string,
-  recorder?: LockRecorder,
-  origins = false,
-  outputs?: HelmCache,
+  { recorder, origins = false, outputs }: DomainUse = {},
 ): DomainRenderer[] {
   return [
     {

@@ -52,10 +52,12 @@ async function lockOne(
     source,
     (recorder) =>
       domains(invocation, folder.path, {
-        chart: recorder.chart,
-        proof(entry) {
-          helm.push(entry.helm);
-          recorder.proof(entry);
+        recorder: {
+          chart: recorder.chart,
+          proof(entry) {
+            helm.push(entry.helm);
+            recorder.proof(entry);
+          },
         },
       }),
     kinds,

@@ -97,7 +97,7 @@ async function mirrorOne(
   reporter: MirrorReporter,
 ): Promise<Result> {
   const source = await readFolder(folder);
-  const all = domains(invocation, folder.path, undefined, true);
+  const all = domains(invocation, folder.path, { origins: true });
   const read = loadCluster(source, specKinds(all));
   if (!read.ok) throw new ProblemError(read.problems);
   const { loaded } = read;

@@ -10,6 +10,14 @@ export interface Clock {
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
 }
 
+/** A timer of Node holds no more than 2^31-1 ms. */
+const longestSleepMs = 2_000_000_000;
+
+/** Sleeps for `ms`, and ends early by the signal without a word. What is longer than a timer holds ends early as well. */
+export async function rest(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
+  if (!signal.aborted) await clock.sleep(Math.max(0, Math.min(ms, longestSleepMs)), signal).catch(() => undefined);
+}
+
 /** A source of numbers in [0, 1); injected, so that jitter and identities can be repeated. */
 export type Random = () => number;
 

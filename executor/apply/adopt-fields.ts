@@ -4,6 +4,7 @@
  */
 import { managers } from '../../constructs/api/constants.ts';
 import { deepEqual, isObject, type JsonObject, type JsonValue } from '../../constructs/lib/json.ts';
+import { isOurApply, stepValue, unionOfFields } from '../kube/managedfields.ts';
 import type { KubeObject, ManagedFieldsEntry } from '../kube/types.ts';
 
 export interface Folded {
@@ -12,31 +13,20 @@ export interface Folded {
   readonly from: readonly string[];
 }
 
-const isOurs = ({ manager, operation, subresource }: ManagedFieldsEntry): boolean =>
-  manager === managers.objects && operation === 'Apply' && (subresource ?? '') === '';
-
 /** True for entries whose fields may be taken: of a listed manager, by Update or Apply, and of anything but the status. */
 const isTakable = (entry: ManagedFieldsEntry, intent: KubeObject, listed: readonly string[]): boolean =>
   listed.includes(entry.manager ?? '') &&
-  !isOurs(entry) &&
+  !isOurApply(entry) &&
   entry.subresource !== 'status' &&
   // Fields are named in the words of one version; those of another are left, and show as a conflict if they differ.
   entry.apiVersion === intent.apiVersion;
-
-function parsed(text: string): JsonValue | undefined {
-  try {
-    return JSON.parse(text) as JsonValue;
-  } catch {
-    return undefined;
-  }
-}
 
 /** The part of the intent that a step of managedFields leads to; undefined when it names nothing there. */
 function follow(intent: JsonValue, step: string): JsonValue | undefined {
   const rest = step.slice(2);
   if (step.startsWith('f:')) return isObject(intent) && Object.hasOwn(intent, rest) ? intent[rest] : undefined;
   if (!Array.isArray(intent)) return undefined;
-  const key = parsed(rest);
+  const key = stepValue(step);
   if (step.startsWith('v:')) return intent.find((value) => deepEqual(value, key));
   if (!step.startsWith('k:') || !isObject(key)) return undefined;
   return intent.find(
@@ -71,16 +61,6 @@ function split(fields: JsonObject, intent: JsonValue): Split {
   return { taken, kept };
 }
 
-/** All fields of both trees. */
-function union(a: JsonObject, b: JsonObject): JsonObject {
-  const out: JsonObject = { ...a };
-  for (const [step, child] of Object.entries(b)) {
-    const known = out[step];
-    out[step] = isObject(known) && isObject(child) ? union(known, child) : (child ?? {});
-  }
-  return out;
-}
-
 /** `managedFields` after the listed managers have given up what the intent names; undefined when they hold none of it. */
 export function foldManagers(
   entries: readonly ManagedFieldsEntry[],
@@ -90,23 +70,23 @@ export function foldManagers(
   let taken: JsonObject = {};
   const from = new Set<string>();
   const others = entries.flatMap((entry): ManagedFieldsEntry[] => {
-    if (isOurs(entry)) return [];
+    if (isOurApply(entry)) return [];
     if (!isTakable(entry, intent, listed)) return [entry];
     const parts = split(entry.fieldsV1 ?? {}, intent);
     if (Object.keys(parts.taken).length === 0) return [entry];
-    taken = union(taken, parts.taken);
+    taken = unionOfFields(taken, parts.taken);
     from.add(entry.manager ?? '');
     return Object.keys(parts.kept).length === 0 ? [] : [{ ...entry, fieldsV1: parts.kept }];
   });
   if (from.size === 0) return undefined;
-  const own = entries.find(isOurs);
+  const own = entries.find(isOurApply);
   const ours: ManagedFieldsEntry = {
     ...own,
     manager: managers.objects,
     operation: 'Apply',
     apiVersion: intent.apiVersion,
     fieldsType: 'FieldsV1',
-    fieldsV1: union(own?.fieldsV1 ?? {}, taken),
+    fieldsV1: unionOfFields(own?.fieldsV1 ?? {}, taken),
   };
   return { entries: [...others, ours], from: [...from].sort() };
 }

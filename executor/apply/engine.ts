@@ -121,10 +121,10 @@ export type PassOutcome =
       readonly counts: PassCounts;
     };
 
-/** What went on in a pass so far; shared by its steps. */
 /** The right to write during one step, and what ends it. */
 export type StepGuard = WriteGuard & { readonly signal: AbortSignal };
 
+/** What went on in a pass so far; shared by its steps. */
 export interface PassContext extends PassDeps {
   readonly input: PassInput;
   readonly judged: Map<string, Judged>;

@@ -1,6 +1,7 @@
 /** Other tools that look after an object too: by the marks that they put on it, and by what they write of it. Pure. */
 import { managers } from '../../constructs/api/constants.ts';
 import { isObject, type JsonObject } from '../../constructs/lib/json.ts';
+import { isOurApply } from '../kube/managedfields.ts';
 import type { KubeObject, ManagedFieldsEntry, ObjectMeta } from '../kube/types.ts';
 
 const place = (namespace: string | undefined, name: string): string =>
@@ -60,7 +61,7 @@ function overlap(a: JsonObject, b: JsonObject): boolean {
  * adoption left to a tool, its own marks and what the payload does not name, is neither.
  */
 function stillWrites(entry: ManagedFieldsEntry, { managedFields = [] }: ObjectMeta): boolean {
-  const ours = managedFields.find(({ manager, operation }) => manager === managers.objects && operation === 'Apply');
+  const ours = managedFields.find(isOurApply);
   if (ours?.fieldsV1 === undefined || entry.fieldsV1 === undefined) return true;
   return Date.parse(entry.time ?? '') > Date.parse(ours.time ?? '') || overlap(entry.fieldsV1, ours.fieldsV1);
 }

@@ -3,10 +3,11 @@
  * Nothing is ever written that is not `new` or `ours`.
  */
 
-import { annotations, labels, managers, recreatableKinds } from '../../constructs/api/constants.ts';
+import { annotations, labels, recreatableKinds } from '../../constructs/api/constants.ts';
 import { groupKindOf } from '../../constructs/api/plan.ts';
 import { isObject, type JsonObject } from '../../constructs/lib/json.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
+import { isOurApply } from '../kube/managedfields.ts';
 import type { ApplyConflict, ApplyOutcome, Invalid } from '../kube/outcome.ts';
 import { describeRef, type KubeObject, uidOf } from '../kube/types.ts';
 import { isWithin, pointerOf } from './fieldpath.ts';
@@ -65,9 +66,7 @@ function foreignController(intent: KubeObject, live: KubeObject): JsonObject | u
 
 /** Whether an entry of managedFields shows that we applied this object. */
 export function appliedByUs(object: KubeObject): boolean {
-  return (object.metadata.managedFields ?? []).some(
-    (entry) => entry.manager === managers.objects && entry.operation === 'Apply' && (entry.subresource ?? '') === '',
-  );
+  return (object.metadata.managedFields ?? []).some(isOurApply);
 }
 
 const ownedBy = (item: Item, owner: JsonObject): Verdict => ({

@@ -1,21 +1,12 @@
 /** Hands the fields of a courier that was left to the one that is configured now. No value changes. */
 import { managers } from '../../constructs/api/constants.ts';
-import { isObject, type JsonObject } from '../../constructs/lib/json.ts';
+import type { JsonObject } from '../../constructs/lib/json.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
+import { appliesAs, unionOfFields } from '../kube/managedfields.ts';
 import { describeRef, type KubeObject, type ManagedFieldsEntry, type ObjectRef, refOf, uidOf } from '../kube/types.ts';
 import type { CourierDeps } from './apply.ts';
 
 const couriers: readonly string[] = [managers.flux, managers.argo, managers.none];
-
-/** All fields of both trees of `managedFields`. */
-function union(a: JsonObject, b: JsonObject): JsonObject {
-  const all: JsonObject = { ...a };
-  for (const [step, child] of Object.entries(b)) {
-    const known = all[step];
-    all[step] = isObject(known) && isObject(child) ? union(known, child) : (child ?? {});
-  }
-  return all;
-}
 
 /**
  * Entries of other couriers in one of `manager`; undefined when there is nothing to hand over. Fields are named in the words
@@ -25,8 +16,7 @@ export function handOver(
   entries: readonly ManagedFieldsEntry[],
   manager: string,
 ): readonly ManagedFieldsEntry[] | undefined {
-  const applied = (entry: ManagedFieldsEntry): boolean =>
-    entry.operation === 'Apply' && (entry.subresource ?? '') === '' && couriers.includes(entry.manager ?? '');
+  const applied = (entry: ManagedFieldsEntry): boolean => couriers.some((courier) => appliesAs(entry, courier));
   const own = entries.find((entry) => applied(entry) && entry.manager === manager);
   const others = entries.filter((entry) => applied(entry) && entry.manager !== manager);
   const version = (own ?? others[0])?.apiVersion;
@@ -34,7 +24,7 @@ export function handOver(
   const [first] = given;
   if (first === undefined) return undefined;
   const fieldsV1 = [...(own === undefined ? [] : [own]), ...given].reduce(
-    (all, entry) => union(all, entry.fieldsV1 ?? {}),
+    (all, entry) => unionOfFields(all, entry.fieldsV1 ?? {}),
     {} as JsonObject,
   );
   const rest = entries.filter((entry) => entry !== own && !given.includes(entry));

@@ -1,6 +1,7 @@
 /** One call: a slot, an attempt, and again while that can help. The only place that retries. */
 import { type BackoffPolicy, backoff } from '../../constructs/lib/backoff.ts';
 import type { Clock, Random } from '../../constructs/lib/clock.ts';
+import { parseRetryAfter } from '../../constructs/lib/retryafter.ts';
 import type { Limiter, Slot } from './limiter.ts';
 import { readText, type Transport, TransportError, type TransportRequest } from './transport.ts';
 
@@ -56,11 +57,7 @@ const defaultAttempts = 5;
 
 /** Milliseconds of a `Retry-After` header (seconds or an HTTP date), or undefined. */
 export function retryAfterMs(headers: Readonly<Record<string, string>>, now: number): number | undefined {
-  const value = headers['retry-after'];
-  if (value === undefined) return undefined;
-  if (/^\d+$/.test(value.trim())) return Number(value) * 1000;
-  const date = Date.parse(value);
-  return Number.isNaN(date) ? undefined : Math.max(0, date - now);
+  return parseRetryAfter(headers['retry-after'], now);
 }
 
 /** Answers that may be different next time. A typed-patch failure is a 500 that never will. */

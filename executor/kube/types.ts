@@ -70,6 +70,13 @@ export function refOf(object: KubeObject): ObjectRef {
   };
 }
 
+/** An object that names nothing but itself: what an apply that gives everything up sends. */
+export const bareObject = ({ apiVersion, kind, name, namespace }: ObjectRef): KubeObject => ({
+  apiVersion,
+  kind,
+  metadata: { name, ...(namespace === undefined ? {} : { namespace }) },
+});
+
 /** How people read an identity: `Deployment.apps kube-system/ovn-central`. */
 export function describeRef(ref: ObjectRef): string {
   return describeObject(ref);

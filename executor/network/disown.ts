@@ -3,13 +3,14 @@
  * field is handed to a manager that holds nothing but it, and an apply of nothing by that manager takes it off; whatever
  * else is ours stays ours.
  */
-import { managers } from '../../constructs/api/constants.ts';
-import { isObject, type JsonObject, type JsonValue } from '../../constructs/lib/json.ts';
+import { isObject, type JsonObject } from '../../constructs/lib/json.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
 import { hasMarks } from '../apply/need.ts';
 import { appliedByUs } from '../apply/ownership.ts';
 import type { KubeClient } from '../kube/client.ts';
+import { appliesAs, isOurApply, stepValue, withoutField } from '../kube/managedfields.ts';
 import {
+  bareObject,
   describeRef,
   type KubeObject,
   type ManagedFieldsEntry,
@@ -24,18 +25,10 @@ const disowner = 'keelson-disowner';
 
 const ownersPath = 'metadata.ownerReferences';
 
-const appliesAs = (entry: ManagedFieldsEntry, manager: string): boolean =>
-  entry.manager === manager && entry.operation === 'Apply' && (entry.subresource ?? '') === '';
-
 /** The UID that a member `k:{"uid":"…"}` of a field set is about. */
 function uidOfMember(member: string): string | undefined {
-  if (!member.startsWith('k:')) return undefined;
-  try {
-    const key: unknown = JSON.parse(member.slice(2));
-    return isObject(key as JsonValue) ? String((key as JsonObject).uid) : undefined;
-  } catch {
-    return undefined;
-  }
+  const key = member.startsWith('k:') ? stepValue(member) : undefined;
+  return isObject(key) ? String(key.uid) : undefined;
 }
 
 /** Members of a field set that are about this owner. */
@@ -48,17 +41,6 @@ function ownerMembers(entry: ManagedFieldsEntry, owner: string): JsonObject {
 
 const holds = (entry: ManagedFieldsEntry, owner: string): boolean => Object.keys(ownerMembers(entry, owner)).length > 0;
 
-/** The field set without this owner; parts that hold nothing any more go with it. */
-function withoutOwner(fields: JsonObject, owner: string): JsonObject {
-  const { 'f:metadata': metadata, ...rest } = fields;
-  if (!isObject(metadata)) return fields;
-  const { 'f:ownerReferences': owners, ...others } = metadata;
-  if (!isObject(owners)) return fields;
-  const left = Object.entries(owners).filter(([member]) => uidOfMember(member) !== owner);
-  const kept: JsonObject = left.length === 0 ? others : { ...others, 'f:ownerReferences': Object.fromEntries(left) };
-  return Object.keys(kept).length === 0 ? rest : { ...rest, 'f:metadata': kept };
-}
-
 /**
  * The entries with this owner handed from us to the manager that takes it off; undefined when we do not hold it. Every other
  * field stays with whom it is. Pure.
@@ -67,10 +49,14 @@ export function handedOver(
   entries: readonly ManagedFieldsEntry[],
   owner: string,
 ): readonly ManagedFieldsEntry[] | undefined {
-  const ours = entries.find((entry) => appliesAs(entry, managers.objects) && holds(entry, owner));
+  const ours = entries.find((entry) => isOurApply(entry) && holds(entry, owner));
   if (ours === undefined) return undefined;
-  const handed = { 'f:metadata': { 'f:ownerReferences': ownerMembers(ours, owner) } };
-  const left = withoutOwner(isObject(ours.fieldsV1) ? ours.fieldsV1 : {}, owner);
+  const members = ownerMembers(ours, owner);
+  const handed = { 'f:metadata': { 'f:ownerReferences': members } };
+  const left = Object.keys(members).reduce(
+    (fields, member) => withoutField(fields, ['f:metadata', 'f:ownerReferences', member]),
+    ours.fieldsV1 ?? {},
+  );
   return [
     ...entries.flatMap((entry) => {
       if (entry !== ours) return appliesAs(entry, disowner) ? [] : [entry];
@@ -155,11 +141,8 @@ async function take(
   } else if (!entries.some((entry) => appliesAs(entry, disowner) && holds(entry, owner)))
     return heldByOthers(ref, seen, owner);
   guard.check();
-  const { apiVersion, kind, name, namespace } = ref;
-  const outcome = await client.apply(
-    { apiVersion, kind, metadata: { name, ...(namespace === undefined ? {} : { namespace }) } },
-    { fieldManager: disowner, uid, resourceVersion: resourceVersionOf(seen), signal },
-  );
+  const precondition = { uid, resourceVersion: resourceVersionOf(seen) };
+  const outcome = await client.apply(bareObject(ref), { fieldManager: disowner, ...precondition, signal });
   if (outcome.type === 'gone') return undefined;
   if (outcome.type === 'unavailable') return { again: outcome.message };
   if (!('object' in outcome)) return stays(ref, outcome);

@@ -6,7 +6,9 @@ import { annotations, labels, managedByValue, managers } from '../../constructs/
 import { deepEqual, isObject, type JsonObject, type JsonValue } from '../../constructs/lib/json.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
 import type { KubeClient } from '../kube/client.ts';
+import { isOurApply } from '../kube/managedfields.ts';
 import {
+  bareObject,
   describeRef,
   type KubeObject,
   type ManagedFieldsEntry,
@@ -42,13 +44,10 @@ export function marksOf(fields: JsonObject, owners: boolean): JsonObject | undef
   return Object.keys(kept).length === 0 ? undefined : { 'f:metadata': kept };
 }
 
-const isOurs = (entry: ManagedFieldsEntry): boolean =>
-  entry.manager === managers.objects && entry.operation === 'Apply' && (entry.subresource ?? '') === '';
-
 /** The entries with ours cut down to its marks, or left out when it has none. Pure. */
 export function cutDown(entries: readonly ManagedFieldsEntry[]): ManagedFieldsEntry[] {
   return entries.flatMap((entry) => {
-    if (!isOurs(entry)) return [entry];
+    if (!isOurApply(entry)) return [entry];
     const marks = marksOf(isObject(entry.fieldsV1) ? entry.fieldsV1 : {}, true);
     return marks === undefined ? [] : [{ ...entry, fieldsV1: marks }];
   });
@@ -113,7 +112,7 @@ async function onlyMarks(
   { client, signal, check }: LetGoDeps,
 ): Promise<{ readonly object: KubeObject } | { readonly type: string; readonly message?: string } | undefined> {
   const entries = object.metadata.managedFields ?? [];
-  if (!entries.some(isOurs)) return undefined;
+  if (!entries.some(isOurApply)) return undefined;
   const wanted = cutDown(entries);
   if (deepEqual(wanted as JsonValue, entries as JsonValue)) return { object };
   check();
@@ -129,14 +128,9 @@ async function takeOff(
   object: KubeObject,
   { client, signal, check }: LetGoDeps,
 ): Promise<Problem | { readonly again: string } | undefined> {
-  if (!(object.metadata.managedFields ?? []).some(isOurs)) return undefined;
+  if (!(object.metadata.managedFields ?? []).some(isOurApply)) return undefined;
   check();
-  const nothing: KubeObject = {
-    apiVersion: ref.apiVersion,
-    kind: ref.kind,
-    metadata: { name: ref.name, ...(ref.namespace === undefined ? {} : { namespace: ref.namespace }) },
-  };
-  const outcome = await client.apply(nothing, {
+  const outcome = await client.apply(bareObject(ref), {
     fieldManager: managers.objects,
     uid: uidOf(object),
     resourceVersion: resourceVersionOf(object),

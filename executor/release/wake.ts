@@ -1,4 +1,4 @@
-import type { Clock } from '../../constructs/lib/clock.ts';
+import { type Clock, rest } from '../../constructs/lib/clock.ts';
 
 /** Why a wait ended: for work of any kind, or only because something drifted. */
 export type WakeReason = 'work' | 'drift';
@@ -24,8 +24,7 @@ export class Wake {
       const current = new AbortController();
       this.#current = current;
       const ended = AbortSignal.any([signal, current.signal]);
-      // A timer of Node holds no more than 2^31-1 ms; what is longer is woken up for nothing now and then.
-      await this.#clock.sleep(Math.max(0, Math.min(ms, 2_000_000_000)), ended).catch(() => undefined);
+      await rest(this.#clock, ms, ended);
       this.#current = undefined;
     }
     const reason = this.#pending ?? 'work';

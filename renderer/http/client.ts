@@ -1,9 +1,9 @@
 import { backoff } from '../../constructs/lib/backoff.ts';
+import { parseRetryAfter } from '../../constructs/lib/retryafter.ts';
 import { admitUrl, parseUrl, safeUrl } from './address.ts';
 import { createAgents } from './agents.ts';
 import { type ExchangeContext, exchange } from './exchange.ts';
 import { classifyError, SinkError } from './failures.ts';
-import { retryAfter } from './retryafter.ts';
 import type {
   HttpClient,
   HttpClientOptions,
@@ -109,7 +109,8 @@ export function createHttpClient(options: HttpClientOptions): HttpClient {
     const transient = result.kind === 'reply' ? transientStatus.has(result.reply.status) : result.transient;
     if (!transient || tried >= retry.attempts) return undefined;
     const plain = backoff(retry, tried - 1, options.random);
-    const asked = result.kind === 'reply' ? retryAfter(result.reply.headers, clock.now()) : undefined;
+    const asked =
+      result.kind === 'reply' ? parseRetryAfter(result.reply.headers.get('retry-after'), clock.now()) : undefined;
     const wait = Math.max(plain, Math.min(asked ?? 0, retry.maxMs));
     return clock.monotonic() + wait < deadline ? wait : undefined;
   }

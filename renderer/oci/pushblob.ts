@@ -1,6 +1,6 @@
 import { type BackoffPolicy, backoff } from '../../constructs/lib/backoff.ts';
 import type { Clock, Random } from '../../constructs/lib/clock.ts';
-import { retryAfter } from '../http/retryafter.ts';
+import { parseRetryAfter } from '../../constructs/lib/retryafter.ts';
 import type { FileBody } from '../http/types.ts';
 import { findBlob } from './findblob.ts';
 import type { Descriptor } from './links.ts';
@@ -70,7 +70,10 @@ async function sendOnce(
   if (!begun.ok) return failure(begun);
   const location = begun.value.headers.get('location');
   if (begun.value.status !== 202)
-    return failure(session.refusal(begun.value, what), retryAfter(begun.value.headers, clock.now()));
+    return failure(
+      session.refusal(begun.value, what),
+      parseRetryAfter(begun.value.headers.get('retry-after'), clock.now()),
+    );
   if (location === undefined)
     return failure(failed('unavailable', `${what}: the registry named no place to send it to`));
   const url = new URL(location, `${session.baseUrl(ref.registry)}/`);
@@ -90,5 +93,5 @@ async function sendOnce(
   const refusal = session.refusal(put.value, what);
   // A session that is gone, or bytes that arrived broken: the next upload may do.
   const outcome = refusal.failure.kind === 'notFound' ? failed('unavailable', refusal.failure.message) : refusal;
-  return failure(outcome, retryAfter(put.value.headers, clock.now()));
+  return failure(outcome, parseRetryAfter(put.value.headers.get('retry-after'), clock.now()));
 }

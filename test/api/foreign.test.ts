@@ -3,8 +3,8 @@ import * as assert from 'uvu/assert';
 import { managers } from '../../constructs/api/constants.ts';
 import type { JsonObject } from '../../constructs/lib/json.ts';
 import type { KubeObject } from '../../executor/kube/types.ts';
-import { payloadMutations, type SliceBed } from './slice-bed.ts';
-import { inPlace, spanPayload, want, withBed } from './spans-bed.ts';
+import { payloadMutations, type SliceBed, withBed } from './slice-bed.ts';
+import { inPlace, spanPayload, want } from './spans-bed.ts';
 
 /** Others who look after the same objects: they are named, and nothing is written against them. */
 

@@ -5,7 +5,7 @@ import type { LedgerEntry } from '../../constructs/api/ledger.ts';
 import { formatUninstall, uninstallPlan } from '../../constructs/api/uninstall.ts';
 import type { JsonObject } from '../../constructs/lib/json.ts';
 import { until } from './kubeBed.ts';
-import { holdAnnotation, is, payloadMutations, type RunningExecutor, type SliceBed } from './slice-bed.ts';
+import { holdAnnotation, is, payloadMutations, type RunningExecutor, type SliceBed, withBed } from './slice-bed.ts';
 import {
   type BuiltPayload,
   buildPayload,
@@ -15,7 +15,7 @@ import {
   type Manifest,
   testKey,
 } from './slice-payload.ts';
-import { inPlace, mapValue, want, withBed } from './spans-bed.ts';
+import { inPlace, mapValue, want } from './spans-bed.ts';
 
 /** What somebody takes in hand while work on it is under way. */
 

@@ -6,8 +6,8 @@ import { systemClock } from '../../constructs/lib/clock.ts';
 import { gzipFixed, packTar, readTarGz } from '../../constructs/lib/tar.ts';
 import type { RequestRecord } from '../faults/plan.ts';
 import { until } from './kubeBed.ts';
-import { is, payloadMutations, type RunningExecutor, type SliceBed, sliceBed } from './slice-bed.ts';
-import { type BuiltPayload, buildPayload, configMap, namespaceObject, testKey } from './slice-payload.ts';
+import { is, payloadMutations, type RunningExecutor, type SliceBed, withBed } from './slice-bed.ts';
+import { type BuiltPayload, buildPayload, configMap, testKey } from './slice-payload.ts';
 
 /**
  * The API server away, slow, or asking for a pause, as the executor's transport sees it. Times stand in proportion to the
@@ -31,16 +31,6 @@ const build = (bed: SliceBed, value: string, names: readonly string[] = ['a', 'b
     ],
     key: testKey,
   });
-
-async function withBed(work: (bed: SliceBed) => Promise<void>): Promise<void> {
-  const bed = await sliceBed();
-  try {
-    await bed.server.admin.expect('POST', '/api/v1/namespaces', { body: namespaceObject(bed.names.namespace) });
-    await work(bed);
-  } finally {
-    await bed.close();
-  }
-}
 
 const inPlace = (built: BuiltPayload) => (status: Parameters<typeof is>[0]) =>
   status.raw.actual === built.digest && is(status, 'Ready', 'True');

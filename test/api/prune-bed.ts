@@ -3,27 +3,10 @@ import type { ReleaseSpecInput } from '../../constructs/api/release.ts';
 import { systemClock } from '../../constructs/lib/clock.ts';
 import type { JsonObject } from '../../constructs/lib/json.ts';
 import { waitFor } from '../../constructs/lib/wait.ts';
-import { is, type SliceBed, type StatusView, sliceBed } from './slice-bed.ts';
-import {
-  type BuiltPayload,
-  buildPayload,
-  configMap,
-  type Manifest,
-  namespaceObject,
-  testKey,
-} from './slice-payload.ts';
+import { is, type SliceBed, type StatusView } from './slice-bed.ts';
+import { type BuiltPayload, buildPayload, configMap, type Manifest, testKey } from './slice-payload.ts';
 
 export const roomy = { prune: { enabled: true, maxPercent: 100, maxCount: 100 } };
-
-export async function withBed(work: (bed: SliceBed) => Promise<void>): Promise<void> {
-  const bed = await sliceBed();
-  try {
-    await bed.server.admin.expect('POST', '/api/v1/namespaces', { body: namespaceObject(bed.names.namespace) });
-    await work(bed);
-  } finally {
-    await bed.close();
-  }
-}
 
 export const map = (
   bed: SliceBed,

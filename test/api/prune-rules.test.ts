@@ -20,9 +20,8 @@ import {
   told,
   webhook,
   webhookPath,
-  withBed,
 } from './prune-bed.ts';
-import { is, payloadMutations } from './slice-bed.ts';
+import { is, payloadMutations, withBed } from './slice-bed.ts';
 import { configMap, type Manifest } from './slice-payload.ts';
 
 test('what is kept stays, annotation or not, and so does another object of the name; a lost label protects nothing', () =>

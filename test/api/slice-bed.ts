@@ -14,7 +14,7 @@ import { type SharedServer, sharedApiServer } from '../apiserver/shared.ts';
 import { FaultPlan, type RequestRecord } from '../faults/plan.ts';
 import { faultTransport } from '../faults/transport.ts';
 import { staticCredentials, until } from './kubeBed.ts';
-import { type BuiltPayload, type SliceNames, testKey } from './slice-payload.ts';
+import { type BuiltPayload, namespaceObject, type SliceNames, testKey } from './slice-payload.ts';
 
 /** One Release in a namespace of its own on the shared API server, and executors that work on it. */
 export interface SliceBed {
@@ -263,3 +263,14 @@ export function payloadMutations(plan: FaultPlan, system: string): RequestRecord
 
 export const holdAnnotation = annotations.hold;
 export const pinAnnotation = annotations.pin;
+
+/** A bed whose namespace exists; closed at the end, however it comes. */
+export async function withBed(work: (bed: SliceBed) => Promise<void>): Promise<void> {
+  const bed = await sliceBed();
+  try {
+    await bed.server.admin.expect('POST', '/api/v1/namespaces', { body: namespaceObject(bed.names.namespace) });
+    await work(bed);
+  } finally {
+    await bed.close();
+  }
+}

@@ -14,7 +14,7 @@ import { FaultPlan } from '../faults/plan.ts';
 import type { KubeRequest } from '../faults/request.ts';
 import { faultTransport } from '../faults/transport.ts';
 import { edgeOf, until } from './kubeBed.ts';
-import { type SliceBed, sliceBed } from './slice-bed.ts';
+import { type SliceBed, withBed } from './slice-bed.ts';
 import {
   type BuiltPayload,
   buildPayload,
@@ -22,7 +22,6 @@ import {
   deployment,
   gate,
   type Manifest,
-  namespaceObject,
   testKey,
 } from './slice-payload.ts';
 
@@ -117,16 +116,6 @@ async function payloads(bed: SliceBed): Promise<[BuiltPayload, BuiltPayload]> {
   await bed.deliver(first);
   await bed.deliver(second);
   return [first, second];
-}
-
-async function withBed(work: (bed: SliceBed) => Promise<void>): Promise<void> {
-  const bed = await sliceBed();
-  try {
-    await bed.server.admin.expect('POST', '/api/v1/namespaces', { body: namespaceObject(bed.names.namespace) });
-    await work(bed);
-  } finally {
-    await bed.close();
-  }
 }
 
 const completed = (driven: Driven, digest: string): boolean =>

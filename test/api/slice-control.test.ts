@@ -3,14 +3,13 @@ import * as assert from 'uvu/assert';
 import { systemClock } from '../../constructs/lib/clock.ts';
 import type { JsonObject } from '../../constructs/lib/json.ts';
 import { waitFor } from '../../constructs/lib/wait.ts';
-import { holdAnnotation, is, payloadMutations, pinAnnotation, type SliceBed, sliceBed } from './slice-bed.ts';
+import { holdAnnotation, is, payloadMutations, pinAnnotation, type SliceBed, withBed } from './slice-bed.ts';
 import {
   type BuiltPayload,
   buildPayload,
   configMap,
   deployment,
   type Manifest,
-  namespaceObject,
   type PhaseInput,
   testKey,
 } from './slice-payload.ts';
@@ -27,16 +26,6 @@ const simple = (bed: SliceBed, value: string, extra: readonly Manifest[] = []): 
     { name: 'one', manifests: maps(bed, ['a', 'b'], value) },
     { name: 'two', manifests: [...maps(bed, ['c', 'd'], value), ...extra] },
   ]);
-
-async function withBed(work: (bed: SliceBed) => Promise<void>): Promise<void> {
-  const bed = await sliceBed();
-  try {
-    await bed.server.admin.expect('POST', '/api/v1/namespaces', { body: namespaceObject(bed.names.namespace) });
-    await work(bed);
-  } finally {
-    await bed.close();
-  }
-}
 
 async function inPlace(
   bed: SliceBed,

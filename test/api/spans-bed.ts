@@ -1,14 +1,13 @@
 import type { JsonObject } from '../../constructs/lib/json.ts';
 import type { FaultPlan } from '../faults/plan.ts';
 import { until } from './kubeBed.ts';
-import { is, payloadMutations, type SliceBed, sliceBed } from './slice-bed.ts';
+import { is, payloadMutations, type SliceBed } from './slice-bed.ts';
 import {
   type BuiltPayload,
   buildPayload,
   configMap,
   deployment,
   gate,
-  namespaceObject,
   type PhaseInput,
   testKey,
 } from './slice-payload.ts';
@@ -94,16 +93,6 @@ export async function want(bed: SliceBed, built: BuiltPayload, spec: Spec = {}):
 export async function inPlace(bed: SliceBed, built: BuiltPayload, replicas?: number): Promise<void> {
   if (replicas !== undefined) await ready(bed, replicas);
   await bed.untilStatus('it is in place', (s) => s.raw.actual === built.digest && is(s, 'Ready', 'True'), 40_000);
-}
-
-export async function withBed(work: (bed: SliceBed) => Promise<void>): Promise<void> {
-  const bed = await sliceBed();
-  try {
-    await bed.server.admin.expect('POST', '/api/v1/namespaces', { body: namespaceObject(bed.names.namespace) });
-    await work(bed);
-  } finally {
-    await bed.close();
-  }
 }
 
 /** The value of one ConfigMap of the payload as it is live. */

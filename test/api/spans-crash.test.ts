@@ -5,8 +5,8 @@ import { type CrashPoint, crashTransport } from '../faults/crash.ts';
 import { FaultPlan } from '../faults/plan.ts';
 import type { KubeRequest } from '../faults/request.ts';
 import { faultTransport } from '../faults/transport.ts';
-import type { SliceBed } from './slice-bed.ts';
-import { inPlace, inside, mapValue, spanPayload, want, withBed, writtenMaps } from './spans-bed.ts';
+import { type SliceBed, withBed } from './slice-bed.ts';
+import { inPlace, inside, mapValue, spanPayload, want, writtenMaps } from './spans-bed.ts';
 
 /** Writes whose order is fixed. Leases and Events are written beside the work, statuses by their own clock. */
 const counted = ({ mutating, resource, subresource }: KubeRequest): boolean =>

@@ -1,8 +1,8 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { systemClock } from '../../constructs/lib/clock.ts';
-import { holdAnnotation, is, payloadMutations, pinAnnotation, type StatusView } from './slice-bed.ts';
-import { inPlace, mapValue, ready, spanPayload, want, withBed, writtenMaps } from './spans-bed.ts';
+import { holdAnnotation, is, payloadMutations, pinAnnotation, type StatusView, withBed } from './slice-bed.ts';
+import { inPlace, mapValue, ready, spanPayload, want, writtenMaps } from './spans-bed.ts';
 
 const insideSpan = (status: StatusView): boolean => status.condition('InSpan')?.status === 'True';
 /** Inside, and the gate of its first phase is waited for. */

@@ -4,6 +4,7 @@
  */
 import { digestOf } from '../../../constructs/lib/digest.ts';
 import { deepEqual, isObject, type JsonObject, type JsonValue, toPointer } from '../../../constructs/lib/json.ts';
+import { stepValue } from '../../kube/managedfields.ts';
 import { type KubeObject, serverFields } from '../../kube/types.ts';
 
 /** A field whose live value is not the one that the intent names. */
@@ -100,18 +101,10 @@ const isWhole = (nodes: Nodes): boolean =>
 function keysOf(nodes: Nodes): string[] | undefined {
   for (const node of nodes)
     for (const step of Object.keys(node)) {
-      const keys = step.startsWith('k:') ? parsed(step.slice(2)) : undefined;
+      const keys = step.startsWith('k:') ? stepValue(step) : undefined;
       if (isObject(keys)) return Object.keys(keys);
     }
   return undefined;
-}
-
-function parsed(text: string): JsonValue | undefined {
-  try {
-    return JSON.parse(text) as JsonValue;
-  } catch {
-    return undefined;
-  }
 }
 
 const keyValues = (element: JsonObject, keys: readonly string[]): JsonObject =>
@@ -162,7 +155,7 @@ function matched(asks: readonly JsonObject[], live: readonly JsonObject[]): Map<
 /** The step of an element as managedFields write it. */
 function stepOf(keys: JsonObject, nodes: Nodes): string {
   const steps = nodes.flatMap((node) => Object.keys(node)).filter((step) => step.startsWith('k:'));
-  return steps.find((step) => deepEqual(parsed(step.slice(2)), keys)) ?? `k:${JSON.stringify(keys)}`;
+  return steps.find((step) => deepEqual(stepValue(step), keys)) ?? `k:${JSON.stringify(keys)}`;
 }
 
 function values(
@@ -190,7 +183,7 @@ export function fieldText(path: readonly string[]): string {
       const rest = step.slice(2);
       if (step.startsWith('f:')) return `.${rest}`;
       if (step.startsWith('v:')) return `[=${rest}]`;
-      const keys = parsed(rest);
+      const keys = stepValue(step);
       if (!isObject(keys)) return `[${rest}]`;
       return `[${Object.entries(keys)
         .map(([key, value]) => `${key}=${JSON.stringify(value)}`)

@@ -1,6 +1,6 @@
 /** Who holds the fields that differ, and how managedFields look when an Update gives them up. Pure. */
-import { managers } from '../../../constructs/api/constants.ts';
 import { isObject, type JsonObject } from '../../../constructs/lib/json.ts';
+import { isOurApply, withoutField } from '../../kube/managedfields.ts';
 import type { ManagedFieldsEntry } from '../../kube/types.ts';
 import type { Difference } from './compare.ts';
 
@@ -17,9 +17,6 @@ export interface Taken {
   /** Empty when nobody but us holds it. */
   readonly holders: readonly Holder[];
 }
-
-const isOurs = ({ manager, operation, subresource }: ManagedFieldsEntry): boolean =>
-  manager === managers.objects && operation === 'Apply' && (subresource ?? '') === '';
 
 function nodeAt(fields: JsonObject | undefined, path: readonly string[]): JsonObject | undefined {
   let here = fields;
@@ -39,7 +36,7 @@ export function whoTook(entries: readonly ManagedFieldsEntry[], differences: rea
     const holding = entries.flatMap((entry, place) =>
       nodeAt(entry.fieldsV1, difference.path) === undefined ? [] : [{ entry, place }],
     );
-    if (holding.some(({ entry }) => isOurs(entry))) return { difference, holders: [] };
+    if (holding.some(({ entry }) => isOurApply(entry))) return { difference, holders: [] };
     const holders = holding.map(
       ({ entry, place }): Holder => ({
         entry: place,
@@ -56,18 +53,8 @@ export const somebody = 'somebody';
 
 /** Who wrote last besides us; for values that vanished, which leave no holder behind. */
 export function lastWriter(entries: readonly ManagedFieldsEntry[]): string {
-  const others = entries.filter((entry) => !isOurs(entry) && (entry.subresource ?? '') !== 'status');
+  const others = entries.filter((entry) => !isOurApply(entry) && (entry.subresource ?? '') !== 'status');
   return others.sort((a, b) => (b.time ?? '').localeCompare(a.time ?? ''))[0]?.manager ?? somebody;
-}
-
-/** A tree without one path; parents that hold nothing any more go with it. */
-function pruned(fields: JsonObject, path: readonly string[]): JsonObject {
-  const [head, ...rest] = path;
-  if (head === undefined || !Object.hasOwn(fields, head)) return fields;
-  const { [head]: child, ...others } = fields;
-  if (rest.length === 0 || !isObject(child)) return others;
-  const left = pruned(child, rest);
-  return Object.keys(left).length === 0 ? others : { ...others, [head]: left };
 }
 
 /** managedFields in which the Update entries give up exactly the fields they took; an entry that held nothing else goes. */
@@ -80,7 +67,7 @@ export function withoutTaken(
       holders.some((holder) => holder.entry === place && holder.operation === 'Update') ? [difference.path] : [],
     );
     if (paths.length === 0) return [entry];
-    const fieldsV1 = paths.reduce(pruned, entry.fieldsV1 ?? {});
+    const fieldsV1 = paths.reduce(withoutField, entry.fieldsV1 ?? {});
     return Object.keys(fieldsV1).length === 0 ? [] : [{ ...entry, fieldsV1 }];
   });
 }

@@ -6,7 +6,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { timings } from '../../../constructs/api/constants.ts';
 import type { BackoffPolicy } from '../../../constructs/lib/backoff.ts';
-import type { Clock, Random } from '../../../constructs/lib/clock.ts';
+import { type Clock, type Random, rest } from '../../../constructs/lib/clock.ts';
 import { objectId } from '../../../constructs/lib/names.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import type { ReflectorProblem, ReflectorTimings } from '../../kube/reflector.ts';
@@ -195,7 +195,7 @@ export class DriftKeeper {
   async #sweeps(signal: AbortSignal): Promise<void> {
     const { clock, random, options } = this.#deps;
     for (let round = 0; !signal.aborted; round += 1) {
-      await sleep(clock, sweepPause(options.sweep, random), signal);
+      await rest(clock, sweepPause(options.sweep, random), signal);
       for (const place of sweepOrder(this.#live.places, round))
         if (!this.#resting) await this.#live.refresh(place, signal);
     }
@@ -209,13 +209,7 @@ export class DriftKeeper {
       const next = this.#state.next();
       this.#state.calm();
       this.#notice();
-      await sleep(clock, next - clock.monotonic(), AbortSignal.any([signal, this.#wake.signal]));
+      await rest(clock, next - clock.monotonic(), AbortSignal.any([signal, this.#wake.signal]));
     }
   }
-}
-
-/** Ends early by the signal, without a word. */
-async function sleep(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
-  // A timer of Node holds no more than 2^31-1 ms; what is longer wakes up for nothing now and then.
-  if (!signal.aborted) await clock.sleep(Math.max(0, Math.min(ms, 2_000_000_000)), signal).catch(() => undefined);
 }
