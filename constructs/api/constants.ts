@@ -155,6 +155,7 @@ export const limits = {
   gatesPerPhase: 16,
   statusBytes: 32 * 1024,
   conditionMessage: 1_024,
+  evidenceBytes: 256 * 1024,
   history: 100,
   failures: 10,
 } as const;
