@@ -6,6 +6,16 @@ import { drainFacts } from './evidence/drain.ts';
 import { milliseconds } from './evidence/fields.ts';
 import { hostFacts } from './evidence/host.ts';
 import { networkFacts } from './evidence/network.ts';
+import {
+  type ComponentOf,
+  type EvidenceKind,
+  evidenceComponents,
+  evidenceKinds,
+  evidenceSchema,
+  noncePattern,
+  type ProblemCode,
+  problemCodes,
+} from './evidence/words.ts';
 import { dnsLabel, dnsName, objectUID, requiredText, text, timestamp } from './fields.ts';
 
 /**
@@ -14,32 +24,10 @@ import { dnsLabel, dnsName, objectUID, requiredText, text, timestamp } from './f
  * so that a hung daemon can not look like a healthy or an empty one.
  */
 
-export const evidenceSchema = 'keelson.dev/evidence/v1';
+export type { ComponentOf, EvidenceKind, ProblemCode };
+export { evidenceComponents, evidenceKinds, problemCodes };
 
-export const evidenceKinds = ['central', 'chassis', 'network', 'drain', 'host'] as const;
-export type EvidenceKind = (typeof evidenceKinds)[number];
-
-/** Components of each kind, in the order in which people read them. */
-export const evidenceComponents = {
-  central: ['nb', 'sb', 'northd', 'progress'],
-  chassis: ['ovsdb', 'controller', 'vswitchd'],
-  network: ['addresses', 'checks'],
-  drain: ['chassis', 'gateways', 'ports'],
-  host: ['database', 'ports', 'cni', 'kernel'],
-} as const satisfies Readonly<Record<EvidenceKind, readonly string[]>>;
-
-/**
- * Why a component could not be looked at. `timeout`: it does not answer. `refused`: nobody listens. `protocol`: it
- * answers what can not be read. `denied`: the probe may not ask. `tooLarge`: the answer is over a limit.
- */
-export const problemCodes = ['timeout', 'refused', 'protocol', 'denied', 'tooLarge'] as const;
-export type ProblemCode = (typeof problemCodes)[number];
-
-export const evidenceNonce = () =>
-  z
-    .string()
-    .regex(/^[0-9a-f]{32,64}$/)
-    .max(64);
+const evidenceNonce = () => z.string().regex(noncePattern).max(64);
 
 const problem = z.object({
   component: dnsLabel(),
@@ -85,7 +73,6 @@ const evidence = z.discriminatedUnion('kind', [
 export type Evidence = z.output<typeof evidence>;
 export type EvidenceOf<K extends EvidenceKind> = Extract<Evidence, { kind: K }>;
 export type FactsOf<K extends EvidenceKind> = EvidenceOf<K>['facts'];
-export type ComponentOf<K extends EvidenceKind> = (typeof evidenceComponents)[K][number];
 
 /** What reading an answer came to. Everything but `evidence` leaves what was asked for Unknown. */
 export type EvidenceReading<K extends EvidenceKind> =
