@@ -1,5 +1,6 @@
 import { acceptanceReasons } from './reasons/acceptance.ts';
 import { applyReasons } from './reasons/apply.ts';
+import { evidenceReasons } from './reasons/evidence.ts';
 import { gateReasons } from './reasons/gates.ts';
 import { inputReasons } from './reasons/input.ts';
 import type { Reason } from './reasons/reason.ts';
@@ -12,6 +13,7 @@ export const reasons: readonly Reason[] = [
   ...sourceReasons,
   ...applyReasons,
   ...gateReasons,
+  ...evidenceReasons,
 ];
 
 const byName = new Map(reasons.map((reason) => [reason.reason, reason]));

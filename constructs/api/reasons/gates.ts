@@ -37,13 +37,19 @@ export const gateReasons: readonly Reason[] = [
     ],
     [
       'EvidenceUntrusted',
-      'the sidecar of {subject} could not prove who it is',
+      'the sidecar of {subject} could not prove who it is: {message}',
       'Look at its certificate; `keelson pki status` tells.',
     ],
     ['EvidenceHung', '{component} of {subject} did not answer within {limit}', 'Look at the daemon.'],
-    ['EvidenceIncomplete', 'the evidence of {subject} lacks {component}', 'Look at the daemon.'],
+    ['EvidenceIncomplete', 'the evidence of {subject} lacks {component}: {message}', 'Look at the daemon.'],
+    [
+      'EvidenceUnreadable',
+      'the answer of the sidecar of {subject} can not be read: {message}',
+      'Bring sidecar and executor to one version.',
+    ],
+    ['EvidenceMoved', '{subject} changed while it was looked at: {message}', 'Wait; look at the pods when it lasts.'],
   ]),
   ...reasonsOf('Evidence', 'error', 'retry', [
-    ['EvidenceBroken', '{component} of {subject} says that it does not work: {message}', 'Look at the daemon.'],
+    ['EvidenceBroken', '{subject} is broken: {message}', 'Look at the pod and at its node.'],
   ]),
 ];

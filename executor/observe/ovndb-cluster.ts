@@ -1,0 +1,243 @@
+/** What the members of one clustered database say of one another. Pure. */
+import type { DatabaseFacts } from '../../constructs/api/evidence/central.ts';
+import { parseEndpoint, plainEndpoint, plainHost, sameEndpoint } from './endpoint.ts';
+import { broken, type Finding, open, weak } from './finding.ts';
+import { type DatabaseMemory, databaseNames, isVoter, type MemberRules, type Seat } from './ovndb-member.ts';
+import type { CentralTarget } from './round.ts';
+
+export interface Cluster {
+  /** Members that answered in both passes. */
+  readonly seats: readonly Seat[];
+  /** Targets of which nobody knows whether they are members. */
+  readonly silent: readonly CentralTarget[];
+  /** Targets that were seen not to serve the database. */
+  readonly down: readonly CentralTarget[];
+}
+
+/** Members and votes of a cluster; `size` counts dead members as well, as the cluster itself does. */
+export interface Quorum {
+  readonly leader: Seat | undefined;
+  readonly alive: number;
+  readonly size: number;
+  readonly quorum: number;
+}
+
+type Member = DatabaseFacts['members'][number];
+
+const shown = (members: readonly Member[]): string[] =>
+  members.map(({ sid, address }) => `${sid.slice(0, 4)} at ${plainEndpoint(address)}`).sort();
+
+const setText = (members: readonly Member[]): string => `[${shown(members).join(', ')}]`;
+const sameSet = (a: readonly Member[], b: readonly Member[]): boolean => setText(a) === setText(b);
+
+/** Whether a member that the leader counts is the server of this seat: its id begins so, and it has that address. */
+const isServer = (member: Member, { second }: Seat): boolean =>
+  second.sid?.startsWith(member.sid) === true &&
+  second.address !== undefined &&
+  sameEndpoint(second.address, member.address);
+
+const hostOf = (address: string): string => parseEndpoint(address)?.host ?? '';
+const livesAt = (target: CentralTarget, address: string): boolean =>
+  target.node.addresses.some((own) => plainHost(own) === hostOf(address));
+
+export function quorumOf({ seats, silent, down }: Cluster): Quorum {
+  const leaders = seats.filter((seat) => isVoter(seat) && seat.second.role === 'leader');
+  const leader = leaders.length === 1 ? leaders[0] : undefined;
+  const counted = leader?.second.members.length ?? 0;
+  const size = counted > 0 ? counted : seats.length + silent.length + down.length;
+  return { leader, alive: seats.filter(isVoter).length, size, quorum: Math.floor(size / 2) + 1 };
+}
+
+/** All findings about the cluster as a whole, and who is behind now. */
+export function clusterFindings(
+  cluster: Cluster,
+  rules: MemberRules,
+): { readonly findings: Finding[]; readonly lagging: DatabaseMemory['lagging'] } {
+  const database = databaseNames[rules.key];
+  const voters = cluster.seats.filter(isVoter);
+  if (cluster.seats.length + cluster.silent.length + cluster.down.length === 0) return { findings: [], lagging: [] };
+  const findings = [...identityFindings(database, voters), ...leaderFindings(database, cluster, voters)];
+  const { leader } = quorumOf(cluster);
+  const votes = quorumFinding(database, cluster);
+  if (votes !== undefined) findings.push(votes);
+  if (leader === undefined) return { findings, lagging: rules.memory.lagging };
+  const moving = movingFinding(database, leader);
+  // What a leader counts while it changes is no measure for anybody.
+  if (moving !== undefined) return { findings: [...findings, moving], lagging: rules.memory.lagging };
+  findings.push(...membershipFindings(database, cluster, leader));
+  const lagging: string[] = [];
+  for (const seat of voters) {
+    if (seat === leader) continue;
+    findings.push(...followerFindings(database, seat, leader));
+    const behind = lagFinding(database, seat, leader, rules.memory);
+    if (behind === undefined) continue;
+    findings.push(behind);
+    lagging.push(seat.second.sid ?? '');
+  }
+  findings.push(...timerFindings(database, voters));
+  return { findings, lagging };
+}
+
+function identityFindings(database: string, voters: readonly Seat[]): Finding[] {
+  const findings: Finding[] = [];
+  const byCluster = Map.groupBy(voters, ({ second }) => second.cid ?? '');
+  if (byCluster.size > 1) {
+    const sides = [...byCluster].map(
+      ([cid, seats]) =>
+        `${cid} on ${seats
+          .map(({ target }) => target.node.name)
+          .sort()
+          .join(', ')}`,
+    );
+    findings.push(
+      broken('ClusterSplit', database, { database, observed: byCluster.size, message: sides.sort().join('; ') }),
+    );
+  }
+  for (const [sid, seats] of Map.groupBy(voters, ({ second }) => second.sid ?? ''))
+    if (seats.length > 1)
+      findings.push(
+        broken('ServerIDTwice', database, {
+          database,
+          observed: seats
+            .map(({ about }) => about)
+            .sort()
+            .join(' and '),
+          member: sid,
+        }),
+      );
+  return findings;
+}
+
+function leaderFindings(database: string, { silent, seats }: Cluster, voters: readonly Seat[]): Finding[] {
+  const leaders = voters.filter(({ second }) => second.role === 'leader');
+  if (leaders.length > 1) {
+    const observed = leaders.map(({ about, second }) => `${about} in term ${second.term ?? '?'}`).sort();
+    return [broken('LeaderTwice', database, { database, observed: observed.join(' and ') })];
+  }
+  if (leaders.length === 1 || silent.length > 0) return [];
+  // A cluster that is still being built has none yet.
+  if (seats.every(({ second }) => second.status === 'joining')) return [];
+  return [broken('NoLeader', database, { database })];
+}
+
+function quorumFinding(database: string, cluster: Cluster): Finding | undefined {
+  const { leader, alive, size, quorum } = quorumOf(cluster);
+  // Without a leader nobody knows how many the cluster counts; a silent member might be the one.
+  if (leader === undefined && cluster.silent.length > 0) return undefined;
+  // Whoever joins is none of those that vote; a cluster of which nobody is a member yet has lost nothing.
+  if (cluster.seats.some(({ second }) => second.status === 'joining') && leader === undefined) return undefined;
+  if (alive + cluster.silent.length >= quorum) return undefined;
+  return broken('QuorumLost', database, { database, observed: alive, size, wanted: quorum });
+}
+
+/** A leader that was another one a moment ago makes the look stale. */
+function movingFinding(database: string, { about, first, second }: Seat): Finding | undefined {
+  const moving = (observed: string, wanted: string): Finding =>
+    open('LeaderMoving', about, { database, observed, wanted });
+  if (first.role !== 'leader' || first.term !== second.term)
+    return moving(
+      `leader of term ${second.term ?? '?'}`,
+      `the ${first.role ?? '?'} of term ${first.term ?? '?'} that it was before`,
+    );
+  if (!sameSet(first.members, second.members))
+    return moving(`it counts ${setText(second.members)}`, setText(first.members));
+  return second.leading ? undefined : moving('it leads, and tells clients that it does not', 'both to agree');
+}
+
+/** The members that the leader counts against the pods. */
+function membershipFindings(database: string, cluster: Cluster, { second }: Seat): Finding[] {
+  const findings: Finding[] = [];
+  for (const { sid, address, phase = 'stable' } of second.members)
+    if (phase !== 'stable')
+      findings.push(
+        open('MembershipChanging', database, {
+          database,
+          observed: phase,
+          member: sid,
+          address: plainEndpoint(address),
+        }),
+      );
+  findings.push(...ghostFindings(database, second.members, cluster));
+  return findings;
+}
+
+/**
+ * Members that are none of the pods. Whoever said nothing, or is down, may be the member at its address, or any that no pod
+ * claims.
+ */
+function ghostFindings(database: string, members: readonly Member[], { seats, silent, down }: Cluster): Finding[] {
+  const away = [...silent, ...down];
+  const unclaimed = members.filter((member) => !seats.some((seat) => isServer(member, seat)));
+  if (unclaimed.length <= away.length) return [];
+  return unclaimed
+    .filter(({ address }) => !away.some((target) => livesAt(target, address)))
+    .map(({ sid, address }) => {
+      const at = plainEndpoint(address);
+      return broken('GhostMember', `${database} at ${at}`, { database, member: sid, address: at });
+    });
+}
+
+/** A follower against the leader of the same round. */
+function followerFindings(database: string, seat: Seat, leader: Seat): Finding[] {
+  const { about, second: own } = seat;
+  const { second: lead } = leader;
+  const moving = (observed: string, wanted: string): Finding =>
+    open('LeaderMoving', about, { database, observed, wanted });
+  if (own.role === 'leader') return [];
+  if (!lead.members.some((member) => isServer(member, seat)))
+    return [broken('MemberUnlisted', about, { database, wanted: leader.about })];
+  if (own.term !== lead.term)
+    return [moving(`it is in term ${own.term ?? '?'}`, `term ${lead.term ?? '?'} of the leader`)];
+  if (own.leader === undefined || own.leader === 'unknown' || !lead.sid?.startsWith(own.leader))
+    return [moving(`its leader is ${own.leader ?? 'not told'}`, `${lead.sid?.slice(0, 4) ?? '?'}, ${leader.about}`)];
+  const findings: Finding[] = [];
+  const changing = lead.members.some(({ phase = 'stable' }) => phase !== 'stable');
+  if (!changing && !sameSet(own.members, lead.members))
+    findings.push(
+      broken('MembersDisagree', about, { database, observed: setText(own.members), wanted: setText(lead.members) }),
+    );
+  return [...findings, ...linkFindings(database, seat, leader)];
+}
+
+/** Links as both ends tell them. One live direction carries RAFT; the other end may know the peer only by address yet. */
+function linkFindings(database: string, seat: Seat, leader: Seat): Finding[] {
+  const { about, second: own } = seat;
+  const { second: lead } = leader;
+  const between = (from: DatabaseFacts, to: DatabaseFacts): DatabaseFacts['connections'] =>
+    from.connections.filter(({ sid }) => sid !== '0000' && to.sid?.startsWith(sid));
+  const links = [...between(lead, own), ...between(own, lead)];
+  const heard = lead.members.find((member) => isServer(member, seat))?.lastMessageMs;
+  const timer = lead.electionTimerMs;
+  if (heard !== undefined && timer !== undefined && BigInt(heard) > BigInt(timer))
+    return [
+      broken('MemberUnlinked', about, {
+        database,
+        observed: `the leader heard of it ${heard}ms ago, its election timer is ${timer}ms`,
+      }),
+    ];
+  if (!links.some(({ up }) => up))
+    return [broken('MemberUnlinked', about, { database, observed: 'no connection with the leader is up' })];
+  const down = links.filter(({ up }) => !up).length;
+  return down === 0
+    ? []
+    : [
+        weak('LinkPartlyDown', about, {
+          database,
+          observed: `${down} of ${links.length} connections with the leader are down`,
+        }),
+      ];
+}
+
+/** A member has to have applied what the leader had committed before it was asked. Behind once may be chance. */
+function lagFinding(database: string, seat: Seat, leader: Seat, memory: DatabaseMemory): Finding | undefined {
+  const [fence, applied] = [leader.first.log?.committed, seat.second.log?.applied];
+  if (fence === undefined || applied === undefined || BigInt(applied) >= BigInt(fence)) return undefined;
+  const make = memory.lagging.includes(seat.second.sid ?? '') ? broken : open;
+  return make('MemberLagging', seat.about, { database, observed: applied, wanted: fence });
+}
+
+function timerFindings(database: string, voters: readonly Seat[]): Finding[] {
+  const timers = [...new Set(voters.flatMap(({ second }) => second.electionTimerMs ?? []))].sort((a, b) => a - b);
+  if (timers.length < 2) return [];
+  return [weak('ElectionTimersDiffer', database, { database, observed: timers.map((ms) => `${ms}ms`).join(', ') })];
+}
