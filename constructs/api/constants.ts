@@ -83,6 +83,8 @@ export const annotations = {
   shards: 'keelson.dev/ledger-shards',
   /** On the first shard of a ledger: where the release is inside a one-way span. */
   span: 'keelson.dev/span',
+  /** On the Secret of the authority of evidence: a request for another authority; another value is another request. */
+  rotate: 'keelson.dev/rotate',
   /** Format in which a ledger was written; one without it is older than formats are. */
   ledgerFormat: 'keelson.dev/ledger-format',
 } as const;
@@ -107,6 +109,11 @@ export const leaseNames = {
 /** Secret that holds the public keys whose signatures are accepted. */
 export const trustSecret = 'keelson-trust';
 
+/** Secret of the authority that signs for the executor and its probes; lies beside the executor. */
+export const evidenceSecret = 'keelson-evidence-ca';
+/** ConfigMap, beside the probes, of the authorities that they believe. */
+export const evidenceTrust = { name: 'keelson-evidence-trust', key: 'ca.crt' } as const;
+
 export const configMapNames = {
   payload: (release: string, digest: string, n: number): string =>
     `keelson-payload-${release}-${shortDigest(digest)}-${n}`,
@@ -116,6 +123,7 @@ export const configMapNames = {
   plan: (release: string): string => `keelson-plan-${release}`,
   uninstall: (release: string): string => `keelson-uninstall-${release}`,
   report: (digest: string): string => `keelson-report-${shortDigest(digest)}`,
+  topology: (installation: string, digest: string): string => `keelson-topology-${installation}-${shortDigest(digest)}`,
 } as const;
 
 /** TCP ports on the host; all lie between 10670 and 10679. */

@@ -1,6 +1,7 @@
 /**
  * How a probe comes by its certificate, over the connection that the executor dialled: the executor asks
- * (`GET /v1/enrolment`), looks at what it got, and hands the certificate over (`PUT /v1/enrolment`). Written without
+ * (`GET /v1/enrolment`), looks at what it got, and hands the certificate over (`PUT /v1/enrolment`). A certificate that the
+ * executor does not know is given up (`DELETE /v1/enrolment`), and all starts anew. Written without
  * the schema library, since a sidecar reads it too.
  */
 

@@ -87,6 +87,11 @@ export class Material {
     return undefined;
   }
 
+  /** Gives the certificate up: the executor can not read it, and wants to see a key that nobody has signed. */
+  forget(): void {
+    this.#held = undefined;
+  }
+
   #offered(): Promise<Offer> {
     this.#offer ??= this.#options.makeOffer().catch((error: unknown) => {
       // The next one to ask tries anew.

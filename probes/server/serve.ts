@@ -58,6 +58,10 @@ export function evidenceServer(options: ServeOptions): EvidenceServer {
     if (route === `GET ${enrolmentPath}`)
       return send(response, 200, enrolmentRequestText(await options.material.request()));
     if (route === `PUT ${enrolmentPath}`) return granted(request, response);
+    if (route === `DELETE ${enrolmentPath}`) {
+      options.material.forget();
+      return send(response, 200, '{}');
+    }
     if (route !== `GET ${evidencePath}`) return send(response, 404, refusal('NotFound', 'there is no such path'));
     if (!options.material.enrolled())
       return send(response, 409, refusal('NotEnrolled', 'this probe has no certificate'));
