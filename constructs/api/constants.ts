@@ -148,7 +148,13 @@ export const timings = {
   outageGraceMs: 30_000,
   phaseSoftLimitMs: 600_000,
   driftFight: { repairs: 3, windowMs: 3_600_000 },
-  evidence: { nodeConcurrency: 4, certificateMs: 86_400_000, leaderProbeMs: 5_000, nodeProbeMs: 10_000 },
+  evidence: {
+    nodeConcurrency: 4,
+    certificateMs: 86_400_000,
+    leaderProbeMs: 5_000,
+    nodeProbeMs: 10_000,
+    freshMs: 60_000,
+  },
 } as const;
 
 /** Sizes in bytes, and counts. */
