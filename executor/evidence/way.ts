@@ -1,0 +1,35 @@
+import { connect } from 'node:net';
+import type { Duplex } from 'node:stream';
+
+/** Ways to a port of a pod. */
+
+export type Opened =
+  | { readonly type: 'open'; readonly stream: Duplex }
+  /** Nobody is there, as far as can be told from here. */
+  | { readonly type: 'unreachable'; readonly message: string };
+
+/** Opens a stream to a port. It answers before the signal's limit is over, and leaves nothing open when it fails. */
+export type Way = (port: number, signal: AbortSignal) => Promise<Opened>;
+
+/** Straight over the network. */
+export const directWay =
+  (host: string, limitMs: number): Way =>
+  (port, signal) =>
+    new Promise((resolve) => {
+      const socket = connect({ host, port, noDelay: true, timeout: limitMs });
+      const fail = (message: string): void => {
+        socket.destroy();
+        signal.removeEventListener('abort', aborted);
+        resolve({ type: 'unreachable', message: `${host} port ${port}: ${message}` });
+      };
+      const aborted = (): void => fail('no connection in time');
+      socket.once('timeout', () => fail(`no connection within ${limitMs} ms`));
+      socket.on('error', (error: NodeJS.ErrnoException) => fail(error.code ?? error.message));
+      signal.addEventListener('abort', aborted, { once: true });
+      if (signal.aborted) aborted();
+      socket.once('connect', () => {
+        socket.setTimeout(0);
+        signal.removeEventListener('abort', aborted);
+        resolve({ type: 'open', stream: socket });
+      });
+    });
