@@ -31,9 +31,9 @@ export async function readRequest(pem: string): Promise<RequestReading> {
     if (key.asymmetricKeyType !== 'ec' || key.asymmetricKeyDetails?.namedCurve !== 'prime256v1')
       return refused('the key of the request is not on P-256');
     if (!(await request.verify())) return refused('the request was not signed by its key');
-    const names = request.extensions
+    const names = Array.from(request.extensions)
       .filter((one) => one instanceof SubjectAlternativeNameExtension)
-      .flatMap((one) => one.names.items);
+      .flatMap((one) => Array.from(one.names.items));
     const of = (type: string): string[] => names.filter((name) => name.type === type).map((name) => name.value);
     if (names.some(({ type }) => type !== 'url' && type !== 'ip'))
       return refused('the request asks for names that are neither URIs nor addresses');

@@ -1,7 +1,7 @@
-import { readFile, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { EvidenceSubject } from '../../constructs/api/evidence.ts';
-import { type Clock, systemClock } from '../../constructs/lib/clock.ts';
+import { systemClock } from '../../constructs/lib/clock.ts';
 import { type PullOptions, pullEvidence } from '../../executor/evidence/pull.ts';
 import type { ProbeTarget } from '../../executor/evidence/target.ts';
 import { directWay } from '../../executor/evidence/way.ts';
@@ -18,7 +18,6 @@ import { tiedDirectory } from '../tools/directory.ts';
 /** Evidence servers and the executor's end of them, in one process and on loopback. */
 
 export const dayMs = 86_400_000;
-const hour = 3_600_000;
 
 const daemon = { socketInode: '1', startTicks: '2' };
 
@@ -61,25 +60,9 @@ export interface RunningProbe {
   stop(): Promise<void>;
 }
 
-/** A clock that runs with the machine's, and may be set forward. */
-export interface MovableClock extends Clock {
-  forward(ms: number): void;
-}
-
-export function movableClock(): MovableClock {
-  let ahead = 0;
-  return {
-    now: () => systemClock.now() + ahead,
-    monotonic: () => systemClock.monotonic(),
-    sleep: (ms, signal) => systemClock.sleep(ms, signal),
-    forward(ms) {
-      ahead += ms;
-    },
-  };
-}
-
 /** An executor: authorities, who it is by them, and what it knows of tokens. */
-export async function executorBed(clock: MovableClock = movableClock()) {
+export async function executorBed() {
+  const clock = systemClock;
   const directory = await tiedDirectory('keelson-evidence-');
   const authoritiesFile = join(directory.path, 'ca.crt');
   const reviewed: string[] = [];
@@ -88,7 +71,7 @@ export async function executorBed(clock: MovableClock = movableClock()) {
   let trust: Trust | undefined;
 
   const newAuthority = async (name: string) => {
-    const pair = await makeAuthority(name, { from: clock.now() - hour, to: clock.now() + 30 * dayMs });
+    const pair = await makeAuthority(name, { from: clock.now() - 10 * dayMs, to: clock.now() + 30 * dayMs });
     return readAuthority(pair.certificate, pair.key);
   };
   const validity = () => ({ from: clock.now() - 60_000, to: clock.now() + dayMs });
@@ -121,9 +104,6 @@ export async function executorBed(clock: MovableClock = movableClock()) {
     believe,
     validity,
     trust: () => trust,
-    setTrust(next: Trust) {
-      trust = next;
-    },
     async start(n: number, over: Partial<ProbeOptions<'chassis'>> = {}): Promise<RunningProbe> {
       const subject = subjectOf(n);
       const tokenFile = join(directory.path, `token-${n}`);
@@ -174,7 +154,6 @@ export async function executorBed(clock: MovableClock = movableClock()) {
     pull(target: ProbeTarget<'chassis'>, options: PullOptions) {
       return pullEvidence(target, options, new AbortController().signal);
     },
-    token: (n: number) => readFile(join(directory.path, `token-${n}`), 'utf8'),
     async stop() {
       await Promise.all(stops.map((stop) => stop()));
       await directory.remove();

@@ -1,0 +1,245 @@
+import { once } from 'node:events';
+import { rm, writeFile } from 'node:fs/promises';
+import { createServer, type Server } from 'node:net';
+import { createServer as createTlsServer } from 'node:tls';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { directWay, type Way } from '../../executor/evidence/way.ts';
+import { makeOffer } from '../../probes/server/offer.ts';
+import { chassisCollectors, dayMs, executorBed, subjectOf, targetOf } from './evidence-bed.ts';
+
+const test = suite('evidence dial');
+const bed = await executorBed();
+const first = await bed.newAuthority('first');
+test.before.each(async () => {
+  await bed.believe([first]);
+});
+test.after(() => bed.stop());
+
+const portOf = (server: Server): number => {
+  const address = server.address();
+  return typeof address === 'object' && address !== null ? address.port : 0;
+};
+
+async function listening(server: Server): Promise<number> {
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return portOf(server);
+}
+
+/** A port that nobody listens on. */
+async function closedPort(): Promise<number> {
+  const server = createServer();
+  const port = await listening(server);
+  server.close();
+  await once(server, 'close');
+  return port;
+}
+
+test('nobody there is Unreachable, by every way in turn', async () => {
+  const tried: string[] = [];
+  const way =
+    (name: string): Way =>
+    (port, signal) => {
+      tried.push(name);
+      return directWay('127.0.0.1', 1_000)(port, signal);
+    };
+  const outcome = await bed.pull(
+    targetOf(subjectOf(1)),
+    bed.pulling([await closedPort()], { ways: () => [way('direct'), way('kubelet')] }),
+  );
+  assert.is(outcome.type, 'Unreachable');
+  assert.match(JSON.stringify(outcome), /ECONNREFUSED.*ECONNREFUSED/);
+  assert.equal(tried, ['direct', 'kubelet']);
+});
+
+test('the second way is taken with the same proof on both sides', async () => {
+  const probe = await bed.start(1);
+  const dead: Way = async () => ({ type: 'unreachable', message: 'blocked' });
+  const ways = () => [dead, directWay('127.0.0.1', 1_000)];
+  assert.is((await bed.pull(targetOf(probe.subject), bed.pulling([probe.port], { ways }))).type, 'Evidence');
+  const other = await bed.pull(targetOf(subjectOf(2)), bed.pulling([probe.port], { ways }));
+  assert.is(other.type, 'Untrusted');
+});
+
+test('a peer that accepts and says nothing is Hung, and not retried', async () => {
+  let ways = 0;
+  const silent = createServer((socket) => socket.on('error', () => undefined));
+  const port = await listening(silent);
+  const outcome = await bed.pull(
+    targetOf(subjectOf(1)),
+    bed.pulling([port], {
+      limitMs: 200,
+      ways: () =>
+        [1, 2].map(() => (to, signal) => {
+          ways += 1;
+          return directWay('127.0.0.1', 1_000)(to, signal);
+        }),
+    }),
+  );
+  assert.equal(outcome, { type: 'Hung', limitMs: 200 });
+  assert.is(ways, 1);
+  silent.close();
+});
+
+test('a probe that shakes hands and does not answer in time is Hung', async () => {
+  const never = { limitMs: 60_000, collect: () => new Promise<never>(() => undefined) };
+  const probe = await bed.start(2, { collectors: { ...chassisCollectors, ovsdb: never } });
+  const outcome = await bed.pull(targetOf(probe.subject), bed.pulling([probe.port], { limitMs: 1_500 }));
+  assert.is(outcome.type, 'Hung');
+});
+
+test('a server with a certificate of somebody else is Untrusted', async () => {
+  const offer = await makeOffer(subjectOf(1), ['127.0.0.1'], bed.clock.now());
+  const foreign = createTlsServer({ key: offer.key, cert: offer.selfSigned }, (socket) => {
+    socket.on('error', () => undefined);
+    socket.end('HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}');
+  });
+  const outcome = await bed.pull(targetOf(subjectOf(1)), bed.pulling([await listening(foreign)]));
+  assert.is(outcome.type, 'Untrusted', JSON.stringify(outcome));
+  foreign.close();
+});
+
+test('a probe that does not know whom to believe answers nobody, and does so once it knows', async () => {
+  const probe = await bed.start(3);
+  await rm(bed.authoritiesFile);
+  const ask = () => bed.pull(targetOf(probe.subject), bed.pulling([probe.port]));
+  assert.is((await ask()).type, 'Untrusted');
+  await writeFile(bed.authoritiesFile, first.certificate);
+  assert.is((await ask()).type, 'Evidence');
+});
+
+/** Certificates that are valid for a day of which so much is over. */
+const aged = (overMs: number) => () => ({ from: bed.clock.now() - overMs, to: bed.clock.now() - overMs + dayMs });
+
+test('a certificate is renewed after a third of its life, and not before', async () => {
+  const probe = await bed.start(4);
+  const target = targetOf(probe.subject);
+  const options = bed.pulling([probe.port]);
+  const signing = (overMs: number) => ({ ...options, enroller: { ...options.enroller, validity: aged(overMs) } });
+  const reviews = bed.reviewed.length;
+  assert.is((await bed.pull(target, signing(dayMs / 3 - 60_000))).type, 'Evidence');
+  assert.is((await bed.pull(target, options)).type, 'Evidence');
+  assert.is(bed.reviewed.length, reviews + 1, 'signed once, and not due');
+  const late = await bed.start(5);
+  const other = targetOf(late.subject);
+  assert.is((await bed.pull(other, { ...signing(dayMs / 3), ports: () => [late.port] })).type, 'Evidence');
+  const due = bed.reviewed.length;
+  assert.is((await bed.pull(other, bed.pulling([late.port]))).type, 'Evidence');
+  const renewed = bed.reviewed.length;
+  assert.is(renewed, due + 1);
+  assert.is((await bed.pull(other, bed.pulling([late.port]))).type, 'Evidence');
+  assert.is(bed.reviewed.length, renewed, 'what was renewed is not due');
+});
+
+test('a renewal that fails takes no evidence away', async () => {
+  const probe = await bed.start(5);
+  const options = bed.pulling([probe.port]);
+  const target = targetOf(probe.subject);
+  const said: string[] = [];
+  let reviews = 0;
+  const enroller: typeof options.enroller = {
+    validity: aged(dayMs / 2),
+    review(token, signal) {
+      reviews += 1;
+      return reviews > 1
+        ? Promise.resolve({ type: 'unavailable', message: 'down' })
+        : options.enroller.review(token, signal);
+    },
+  };
+  const broken = { ...options, enroller, log: (message: string) => said.push(message) };
+  assert.is((await bed.pull(target, broken)).type, 'Evidence');
+  assert.is((await bed.pull(target, broken)).type, 'Evidence');
+  assert.ok(reviews > 1);
+  assert.match(said.join(), /could not be renewed/);
+});
+
+test('with a certificate that has expired a probe answers no question, and asks for another one', async () => {
+  const probe = await bed.start(6);
+  const options = bed.pulling([probe.port]);
+  const target = targetOf(probe.subject);
+  const expired = { ...options, enroller: { ...options.enroller, validity: aged(dayMs + 60_000) } };
+  assert.is((await bed.pull(target, expired)).type, 'Untrusted');
+  const reviews = bed.reviewed.length;
+  assert.is((await bed.pull(target, options)).type, 'Evidence');
+  assert.is(bed.reviewed.length, reviews + 1);
+});
+
+test('through a change of authority there is evidence at every step', async () => {
+  const probe = await bed.start(7);
+  const ask = async (when: string) =>
+    assert.is((await bed.pull(targetOf(probe.subject), bed.pulling([probe.port]))).type, 'Evidence', when);
+  await ask('steady');
+  const second = await bed.newAuthority('second');
+  await bed.believe([first, second], [first]);
+  await ask('introduced, the probe has not read of it');
+  await bed.believe([first, second]);
+  await ask('introduced');
+  await bed.believe([second, first], [first]);
+  await ask('promoted, and the probe still believes the old one only');
+  await bed.believe([second, first]);
+  const reviews = bed.reviewed.length;
+  await ask('promoted');
+  await ask('promoted');
+  assert.ok(bed.reviewed.length <= reviews + 1, 'a certificate by the old authority is replaced once');
+  await bed.believe([second]);
+  await ask('retired');
+});
+
+test('a probe with a certificate by somebody unknown is enrolled anew', async () => {
+  const probe = await bed.start(8);
+  const ask = () => bed.pull(targetOf(probe.subject), bed.pulling([probe.port]));
+  assert.is((await ask()).type, 'Evidence');
+  const other = await bed.newAuthority('other');
+  await bed.believe([other]);
+  const reviews = bed.reviewed.length;
+  assert.is((await ask()).type, 'Evidence');
+  assert.is(bed.reviewed.length, reviews + 1);
+});
+
+test('a pod that was replaced meanwhile is not the one that was asked', async () => {
+  const probe = await bed.start(9);
+  let looks = 0;
+  const moved = () => {
+    looks += 1;
+    return looks > 1 ? 'the pod was replaced' : undefined;
+  };
+  const outcome = await bed.pull(targetOf(probe.subject), bed.pulling([probe.port], { moved }));
+  assert.equal(outcome, { type: 'IdentityChanged', message: 'the pod was replaced' });
+  const container = await bed.pull({ ...targetOf(probe.subject), container: 'other' }, bed.pulling([probe.port]));
+  assert.is(container.type, 'Untrusted');
+});
+
+test('an abort ends everything at once', async () => {
+  const silent = createServer((socket) => socket.on('error', () => undefined));
+  const port = await listening(silent);
+  const abort = new AbortController();
+  const { pullEvidence } = await import('../../executor/evidence/pull.ts');
+  const pulled = pullEvidence(targetOf(subjectOf(1)), bed.pulling([port], { limitMs: 60_000 }), abort.signal);
+  silent.once('connection', () => abort.abort(new Error('enough')));
+  const from = performance.now();
+  const error = await pulled.then(
+    () => undefined,
+    (reason: unknown) => reason,
+  );
+  assert.match(String(error), /enough/);
+  assert.ok(performance.now() - from < 1_000);
+  silent.close();
+});
+
+test('keys and tokens are in nothing that is said', async () => {
+  const canary = 'canary-5fd1c2';
+  const probe = await bed.start(1);
+  const said: string[] = [];
+  await writeFile(`${bed.directory}/token-1`, canary);
+  const outcome = await bed.pull(
+    targetOf(probe.subject),
+    bed.pulling([probe.port], { log: (message) => said.push(message) }),
+  );
+  assert.is(outcome.type, 'Untrusted');
+  const text = JSON.stringify([outcome, said, probe.said]);
+  assert.not.ok(text.includes(canary));
+  assert.not.ok(/PRIVATE KEY/.test(text));
+});
+
+test.run();
