@@ -6,76 +6,20 @@ import {
   type Family,
   judgeNetwork,
   type NetworkRound,
-  type NetworkSample,
   type NetworkStack,
   networkUnprobed,
   wantedFamilies,
 } from '../../executor/observe/network.ts';
-import type { PodFacts } from '../../executor/observe/round.ts';
-import { answer, podFacts, silences } from './observe-support.ts';
-
-const both = (kind: string, n: number, addresses?: string[]): PodFacts =>
-  podFacts(kind, n, { addresses: addresses ?? [`10.16.0.${n}`, `fd00::${n}`] });
-const server = (n: number, addresses?: string[]): PodFacts => both('server', n, addresses);
-const client = (n: number, addresses?: string[]): PodFacts => both('client', n, addresses);
-const service = { name: 'keelson-network-probe', addresses: ['10.96.0.9', 'fd01::9'] };
-
-const workload = (name: string, desired: number) => ({
-  kind: 'DaemonSet',
-  namespace: 'kube-system',
-  name,
-  uid: name,
-  generation: 1,
-  observedGeneration: 1,
-  desired,
-  updated: desired,
-  ready: desired,
-});
-
-type Spoil = (check: NetworkCheck, node: number) => NetworkCheck | undefined;
-
-/** What a client sees of a network that works, each check through `spoil`. */
-function checksOf(n: number, size: number, families: readonly Family[], spoil: Spoil): NetworkCheck[] {
-  const next = (n % size) + 1;
-  const answered = (m: number) => ({ namespace: 'kube-system', podUID: `server-uid-${m}`, node: `n${m}` });
-  return families.flatMap((family) => {
-    const pick = (addresses: readonly string[]): string =>
-      addresses.find((one) => one.includes(':') === (family === 'IPv6')) ?? '';
-    const base = { family, port: 8080, outcome: 'ok' as const, elapsedMs: 2 };
-    const all: NetworkCheck[] = [
-      { ...base, target: 'sameNode', address: pick(server(n).addresses), answered: answered(n) },
-      ...(size > 1
-        ? [{ ...base, target: 'nextNode' as const, address: pick(server(next).addresses), answered: answered(next) }]
-        : []),
-      { ...base, target: 'service', address: pick(service.addresses), answered: answered(1) },
-      {
-        ...base,
-        target: 'name',
-        address: pick(service.addresses),
-        answered: answered(next),
-        resolved: [pick(service.addresses)],
-      },
-    ];
-    return all.flatMap((check) => spoil(check, n) ?? []);
-  });
-}
-
-const identity: Spoil = (check) => check;
-
-function round(size = 3, spoil: Spoil = identity, families: readonly Family[] = ['IPv4', 'IPv6']): NetworkRound {
-  const nodes = Array.from({ length: size }, (_, n) => n + 1);
-  return {
-    clients: workload('client', size),
-    servers: workload('server', size),
-    serverPods: nodes.map((n) => server(n)),
-    service,
-    changed: [],
-    samples: nodes.map((n): NetworkSample => {
-      const facts = { addresses: [...client(n).addresses], checks: checksOf(n, size, families, spoil) };
-      return { client: client(n), outcome: answer('network', client(n), facts) };
-    }),
-  };
-}
+import {
+  daemonSet,
+  networkClient,
+  networkRound,
+  networkServer,
+  networkService,
+  type Spoil,
+  unspoilt,
+} from './observe-network-support.ts';
+import { silences } from './observe-support.ts';
 
 const told = (one: NetworkRound, stack: NetworkStack | undefined = 'dual_stack') => {
   const { condition, view } = judgeNetwork(one, stack);
@@ -88,11 +32,11 @@ const spoilt =
     n === 2 && check.target === target && check.family === family ? { ...check, ...change } : check;
 
 test('P2: every node, family and target is expected: own node, the next of the ring, Service and name', () => {
-  const found = told(round());
+  const found = told(networkRound());
   assert.is(found.head, 'True/PacketsDelivered');
   assert.is(found.message, '24 of 24 checks from 3 nodes passed by IPv4 and IPv6');
   assert.equal(found.view, { nodes: 3, families: ['ipv4', 'ipv6'], checks: 24, passed: 24, missing: [] });
-  const last = expectedChecks(round(), client(3), ['IPv4']);
+  const last = expectedChecks(networkRound(), networkClient(3), ['IPv4']);
   assert.equal(
     last.map(({ target, what }) => `${target}: ${what}`),
     [
@@ -106,10 +50,10 @@ test('P2: every node, family and target is expected: own node, the next of the r
 
 test('P2: a single node has no ring', () => {
   assert.equal(
-    expectedChecks(round(1), client(1), ['IPv4']).map(({ target }) => target),
+    expectedChecks(networkRound(1), networkClient(1), ['IPv4']).map(({ target }) => target),
     ['sameNode', 'service', 'name'],
   );
-  assert.is(told(round(1)).head, 'True/PacketsDelivered');
+  assert.is(told(networkRound(1)).head, 'True/PacketsDelivered');
 });
 
 type Case = readonly [id: string, spoil: Spoil, head: string, ...words: string[]];
@@ -184,20 +128,20 @@ function without(check: NetworkCheck, key: 'answered'): NetworkCheck {
 
 for (const [id, spoil, head, ...words] of cases)
   test(id, () => {
-    const found = told(round(3, spoil));
+    const found = told(networkRound(3, spoil));
     assert.is(found.head, head, found.message);
     for (const word of words) assert.match(found.message, word);
     assert.ok((found.view?.missing.length ?? 0) > 0 && found.view?.missing.every((one) => one.startsWith('node n2: ')));
   });
 
 test('X22: both families are wanted, and a node has IPv4 alone: False with node and family', () => {
-  const base = round(3, (check, n) => (n === 2 && check.family === 'IPv6' ? undefined : check));
+  const base = networkRound(3, (check, n) => (n === 2 && check.family === 'IPv6' ? undefined : check));
   const only4 = ['10.16.0.2'];
   const spoilt: NetworkRound = {
     ...base,
-    serverPods: base.serverPods.map((pod) => (pod.node === 'n2' ? server(2, only4) : pod)),
+    serverPods: base.serverPods.map((pod) => (pod.node === 'n2' ? networkServer(2, only4) : pod)),
     samples: base.samples.map((sample) =>
-      sample.client.node === 'n2' ? { ...sample, client: client(2, only4) } : sample,
+      sample.client.node === 'n2' ? { ...sample, client: networkClient(2, only4) } : sample,
     ),
   };
   const found = told(spoilt);
@@ -207,14 +151,14 @@ test('X22: both families are wanted, and a node has IPv4 alone: False with node 
 });
 
 test('P6: exactly the families that were asked for; without a word those that are there', () => {
-  assert.is(told(round(), 'ipv4').head, 'False/FamilyUnwanted');
-  assert.equal(wantedFamilies(round(), undefined), ['IPv4', 'IPv6']);
-  const single = round(3, identity, ['IPv4']);
+  assert.is(told(networkRound(), 'ipv4').head, 'False/FamilyUnwanted');
+  assert.equal(wantedFamilies(networkRound(), undefined), ['IPv4', 'IPv6']);
+  const single = networkRound(3, unspoilt, ['IPv4']);
   const four: NetworkRound = {
     ...single,
-    service: { ...service, addresses: ['10.96.0.9'] },
-    serverPods: single.serverPods.map((pod, n) => server(n + 1, [pod.addresses[0] ?? ''])),
-    samples: single.samples.map((sample, n) => ({ ...sample, client: client(n + 1, [`10.16.0.${n + 1}`]) })),
+    service: { ...networkService, addresses: ['10.96.0.9'] },
+    serverPods: single.serverPods.map((pod, n) => networkServer(n + 1, [pod.addresses[0] ?? ''])),
+    samples: single.samples.map((sample, n) => ({ ...sample, client: networkClient(n + 1, [`10.16.0.${n + 1}`]) })),
   };
   assert.is(judgeNetwork(four, undefined).condition.status, 'True');
   assert.is(told(four, 'ipv4').head, 'True/PacketsDelivered');
@@ -222,14 +166,14 @@ test('P6: exactly the families that were asked for; without a word those that ar
 });
 
 test('P5: what changed while it was looked at does not count', () => {
-  const found = told({ ...round(), changed: ['Service keelson-network-probe'] });
+  const found = told({ ...networkRound(), changed: ['Service keelson-network-probe'] });
   assert.is(found.head, 'Unknown/EvidenceMoved');
   assert.match(found.message, 'Service keelson-network-probe changed');
 });
 
 test('P7: a client that says nothing is Unknown, and nothing of an earlier round is told of it', () => {
   for (const outcome of silences) {
-    const base = round();
+    const base = networkRound();
     const found = told({
       ...base,
       samples: base.samples.map((one) => (one.client.node === 'n3' ? { ...one, outcome: outcome as never } : one)),
@@ -240,8 +184,8 @@ test('P7: a client that says nothing is Unknown, and nothing of an earlier round
 });
 
 test('P1: DaemonSets that are not rolled out, and a probe that is not there, prove nothing', () => {
-  assert.is(told({ ...round(), clients: workload('client', 4) }).head, 'Unknown/RolloutInProgress');
-  const { service: _gone, ...bare } = round(0);
+  assert.is(told({ ...networkRound(), clients: daemonSet('client', 4) }).head, 'Unknown/RolloutInProgress');
+  const { service: _gone, ...bare } = networkRound(0);
   assert.is(
     told({ ...bare, service: undefined, clients: undefined, servers: undefined }).head,
     'Unknown/NothingExpected',

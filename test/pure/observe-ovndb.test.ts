@@ -355,6 +355,19 @@ test('G2: a shared beginning of two ids names nobody: addresses tell them apart'
   assert.is(told(round).head, 'True/MembersAgree');
 });
 
+test("W6: a silent member may be counted at an address that is not its node's; a member more than are silent is a ghost", () => {
+  const silent = withOutcome(3, silences[0] as never)(3) as CentralSample;
+  const moved = {
+    ...silent,
+    target: { ...silent.target, node: { ...silent.target.node, addresses: ['192.168.0.3'] } },
+  };
+  assert.is(told(centralRound(3, (n) => (n === 3 ? moved : undefined))).head, 'Unknown/EvidenceUnreachable');
+  const more = centralRound(3, (n) => (n === 3 ? silent : withNb(1, counted(four(1), four(2), four(3), four(9)))(n)));
+  const { head, message } = told(more);
+  assert.is(head, 'False/GhostMember');
+  assert.match(message, 'ssl:10.0.0.9:6643');
+});
+
 test('W37: different election timers, little room and half a link are told, and are no fault', () => {
   const { condition, findings } = judge(
     centralRound(3, (n) =>
