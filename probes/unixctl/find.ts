@@ -1,0 +1,52 @@
+/** Where a daemon's control socket is. */
+import { open, readdir, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fault, ok, type Result } from '../jsonrpc/fault.ts';
+
+export interface FoundDaemon {
+  readonly path: string;
+  /** As the daemon counts; where it has process ids of its own, nobody else finds it by that. */
+  readonly pid: number;
+}
+
+/** The text of a small file, cut at 64 bytes; undefined when it cannot be read. */
+async function shortText(path: string): Promise<string | undefined> {
+  try {
+    const file = await open(path);
+    try {
+      const { bytesRead, buffer } = await file.read(Buffer.alloc(64), 0, 64, 0);
+      return buffer.toString('latin1', 0, bytesRead).trim();
+    } finally {
+      await file.close();
+    }
+  } catch {
+    return undefined;
+  }
+}
+
+const isSocket = async (path: string): Promise<boolean> =>
+  (await stat(path).catch(() => undefined))?.isSocket() === true;
+
+/**
+ * `<program>.<pid>.ctl` in a directory. The file `<program>.pid` says which; a daemon that crashed leaves its socket behind,
+ * so without that file only a single socket is taken.
+ */
+export async function findControl(directory: string, program: string): Promise<Result<FoundDaemon>> {
+  const at = (pid: string): FoundDaemon => ({ path: join(directory, `${program}.${pid}.ctl`), pid: Number(pid) });
+  const written = await shortText(join(directory, `${program}.pid`));
+  if (written !== undefined && /^[0-9]{1,10}$/.test(written)) {
+    const named = at(written);
+    if (await isSocket(named.path)) return ok(named);
+  }
+  const names = await readdir(directory).catch(() => undefined);
+  if (names === undefined) return fault('refused', `${program}: no directory ${directory}`);
+  const pids = names.flatMap((name) => {
+    const rest = name.startsWith(`${program}.`) ? name.slice(program.length + 1) : '';
+    return /^[0-9]{1,10}\.ctl$/.test(rest) ? [rest.slice(0, -'.ctl'.length)] : [];
+  });
+  const [only, second] = pids;
+  if (only === undefined) return fault('refused', `${program}: no control socket in ${directory}`);
+  if (second !== undefined)
+    return fault('refused', `${program}: ${pids.length} control sockets in ${directory}, and no file that says which`);
+  return ok(at(only));
+}
