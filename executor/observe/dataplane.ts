@@ -53,24 +53,27 @@ export function judgeDataPlane(round: ChassisRound, rules: DataPlaneRules, memor
   return { ...judge('DataPlaneReady', findings, good), memory: next };
 }
 
-/** The rollout of the DaemonSet, and that there is a pod for each node that it wants one on. */
-function rolloutFindings({ workload, samples }: ChassisRound): Finding[] {
+/** The rollout of the DaemonSets, and that there is a pod for each node that they want one on. */
+function rolloutFindings({ workloads, samples }: ChassisRound): Finding[] {
   const nothing = (message: string): Finding[] => [open('NothingExpected', 'the data plane', { message })];
-  if (workload === undefined) return nothing('its DaemonSet does not exist');
-  if (workload.desired <= 0) return nothing('its DaemonSet wants no pod');
-  const about = `${workload.kind} ${workload.name}`;
-  const short = shortfall(workload, samples.length);
-  return short === undefined ? [] : [open('RolloutInProgress', about, short)];
+  if (workloads.length === 0) return nothing('its DaemonSet does not exist');
+  const wanted = workloads.reduce((sum, { desired }) => sum + desired, 0);
+  const short = workloads.flatMap((workload) => {
+    const why = shortfall(workload);
+    return why === undefined ? [] : [open('RolloutInProgress', `${workload.kind} ${workload.name}`, why)];
+  });
+  if (short.length > 0) return short;
+  if (wanted <= 0) return nothing('its DaemonSet wants no pod');
+  if (samples.length >= wanted) return [];
+  return [open('RolloutInProgress', 'the data plane', { has: samples.length, wanted, what: 'nodes have a pod' })];
 }
 
-function shortfall(workload: Rollout, pods: number): { has: number; wanted: number; what: string } | undefined {
+function shortfall(workload: Rollout): { has: number; wanted: number; what: string } | undefined {
   const { desired: wanted, updated, ready, generation, observedGeneration } = workload;
   if (observedGeneration < generation)
     return { has: observedGeneration, wanted: generation, what: 'is the generation that its controller has seen' };
   if (updated < wanted) return { has: updated, wanted, what: 'nodes have the updated pod' };
-  if (ready < wanted) return { has: ready, wanted, what: 'nodes have a ready pod' };
-  if (pods < wanted) return { has: pods, wanted, what: 'nodes have a pod' };
-  return undefined;
+  return ready < wanted ? { has: ready, wanted, what: 'nodes have a ready pod' } : undefined;
 }
 
 function nodeFindings({ target }: ChassisSample): Finding[] {

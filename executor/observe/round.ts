@@ -102,7 +102,8 @@ export interface ChassisSample {
 }
 
 export interface ChassisRound {
-  readonly workload: Rollout | undefined;
+  /** DaemonSets that carry Open vSwitch; one of them may want no pod, all of them together do. */
+  readonly workloads: readonly Rollout[];
   readonly samples: readonly ChassisSample[];
   /** What of workload, pods or nodes changed while the round went on; nothing of the round counts then. */
   readonly changed: readonly string[];

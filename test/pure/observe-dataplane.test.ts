@@ -32,7 +32,7 @@ const without =
   };
 const rolledOut = (changes: Partial<Rollout>): ChassisRound => {
   const round = chassisRound();
-  return { ...round, workload: { ...(round.workload as Rollout), ...changes } };
+  return { ...round, workloads: round.workloads.map((one): Rollout => ({ ...one, ...changes })) };
 };
 const onNode =
   (n: number, live: ReturnType<typeof nodeFacts> | undefined) =>
@@ -114,7 +114,7 @@ const cases: Case[] = [
     '3 of 4 nodes have a pod',
   ],
   ['E12 no node wanted', rolledOut({ desired: 0 }), 'Unknown/NothingExpected', 'wants no pod'],
-  ['E12 no DaemonSet', { workload: undefined, samples: [], changed: [] }, 'Unknown/NothingExpected'],
+  ['E12 no DaemonSet', { workloads: [], samples: [], changed: [] }, 'Unknown/NothingExpected'],
   [
     '9.4 frozen by the version of northd',
     chassisRound(
@@ -175,6 +175,12 @@ for (const [id, round, head, ...words] of cases)
     const turned = judge({ ...round, samples: round.samples.toReversed() }).condition;
     assert.equal(turned, condition);
   });
+
+test('E12: a second DaemonSet that wants no pod takes nothing away', () => {
+  const round = chassisRound();
+  const dpdk = { ...(round.workloads[0] as Rollout), name: 'ovs-ovn-dpdk', desired: 0, updated: 0, ready: 0 };
+  assert.is(judge({ ...round, workloads: [...round.workloads, dpdk] }).condition.status, 'True');
+});
 
 test('W14: a chassis that became another one is told, through silence and for ten minutes; the old one coming back ends it', () => {
   const first = judge(chassisRound());

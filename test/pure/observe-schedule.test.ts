@@ -17,7 +17,7 @@ test('J10: who changed comes first, then who was not well, then who was not aske
     target('ill', { healthy: false }),
     target('long ago', { askedTick: -10 }),
     target('changed', { changed: true }),
-    target('new', { changed: true, healthy: false, askedTick: undefined } as Partial<Pullable>),
+    { id: 'new', changed: true, healthy: false },
     target('also well'),
   ]).order;
   assert.equal(order, ['new', 'changed', 'ill', 'long ago', 'also well', 'well']);

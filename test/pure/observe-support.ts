@@ -213,7 +213,7 @@ export const chassisRound = (
   size = 3,
   spoil: (n: number) => ChassisSample | undefined = () => undefined,
 ): ChassisRound => ({
-  workload: workload('DaemonSet', 'ovs-ovn', size),
+  workloads: [workload('DaemonSet', 'ovs-ovn', size)],
   samples: Array.from({ length: size }, (_, n) => spoil(n + 1) ?? chassisSample(n + 1)),
   changed: [],
 });

@@ -1,0 +1,317 @@
+/**
+ * One round: looks whom to ask, asks the members of OVN central twice, every chassis and every probe pod once, looks again
+ * whether those are still there, and puts all of it together. Nothing of an earlier round is in it.
+ */
+import type { EvidenceKind } from '../../constructs/api/evidence/words.ts';
+import type { Clock } from '../../constructs/lib/clock.ts';
+import type { ProbeTarget } from '../evidence/target.ts';
+import {
+  type ClusterLook,
+  centralAbsence,
+  type ExpectedCentral,
+  type ExpectedChassis,
+  type ExpectedNetwork,
+  expectCentral,
+  expectChassis,
+  expectNetwork,
+  type NetworkNames,
+  type PayloadNode,
+} from './expect.ts';
+import type { PeerObservation } from './hcp.ts';
+import { judgeNorthd } from './northd.ts';
+import { judgeDatabases } from './ovndb.ts';
+import { pullAll } from './pull-all.ts';
+import type { CentralRound, CentralSample, ChassisRound, ChassisSample, Outcome, PodFacts, Rollout } from './round.ts';
+import type { Pullable } from './schedule.ts';
+import type { RecordRead } from './topology-record.ts';
+import type { Memory, Round, Wanted } from './verdict.ts';
+
+/** How somebody was when he was asked last. */
+export interface Asked {
+  readonly fingerprint: string;
+  readonly healthy: boolean;
+  readonly askedTick: number;
+}
+
+/** By id of the target; who was not asked in a round drops out of it. */
+export type AskedBefore = ReadonlyMap<string, Asked>;
+
+export interface RoundDeps {
+  readonly clock: Clock;
+  /** What is known of the cluster now; out of watches, so that it costs the API server nothing. */
+  readonly look: () => ClusterLook;
+  /** Asks one sidecar. It answers within its own limit, whatever happens, and rejects only on abort. */
+  readonly ask: <K extends EvidenceKind>(target: ProbeTarget<K>, signal: AbortSignal) => Promise<Outcome<K>>;
+  readonly peer: (signal: AbortSignal) => Promise<PeerObservation>;
+  readonly record: (signal: AbortSignal) => Promise<RecordRead | undefined>;
+  /** How many nodes are asked at a time. */
+  readonly atOnce: number;
+  /** Names of the sidecars' containers. */
+  readonly containers: { readonly central: string; readonly chassis: string; readonly network: string };
+}
+
+export interface RoundInput {
+  readonly wanted: Wanted;
+  /** Nodes of OVN central in the order of the accepted payload. */
+  readonly centralNodes: readonly PayloadNode[];
+  readonly networkNames: NetworkNames | undefined;
+  readonly memory: Memory;
+  readonly before: AskedBefore;
+}
+
+export interface RanRound {
+  readonly round: Round;
+  readonly asked: AskedBefore;
+}
+
+/** A look at members that moves is taken again so often, after so long, and not when that would take too long in all. */
+const mostPasses = 4;
+const settleMs = 500;
+const centralBudgetMs = 12_000;
+
+interface Expected {
+  readonly central: ExpectedCentral | undefined;
+  readonly chassis: ExpectedChassis | undefined;
+  readonly network: ExpectedNetwork | undefined;
+}
+
+function expectAll({ wanted, centralNodes, networkNames }: RoundInput, look: ClusterLook): Expected {
+  const { spec, installation } = wanted;
+  const dataPlane = spec.mode !== 'centralOnly';
+  return {
+    central: spec.mode === 'nodeNetworking' ? undefined : expectCentral(look, installation.uid, centralNodes),
+    chassis: dataPlane ? expectChassis(look, installation.uid) : undefined,
+    network:
+      dataPlane && networkNames !== undefined && spec.networkProbe !== undefined
+        ? expectNetwork(look, installation.uid, networkNames)
+        : undefined,
+  };
+}
+
+/** Runs a round. @throws the signal's reason on abort. */
+export async function runRound(input: RoundInput, deps: RoundDeps, signal: AbortSignal): Promise<RanRound> {
+  const { clock } = deps;
+  const startedAt = clock.now();
+  const expected = expectAll(input, deps.look());
+  const asked = new Map<string, Asked>();
+  const [central, chassis, network, peer, record] = await Promise.all([
+    expected.central && runCentral(expected.central, input, deps, signal),
+    expected.chassis && runChassis(expected.chassis, { ...deps, before: input.before, asked }, signal),
+    expected.network && runNetwork(expected.network, { ...deps, before: input.before, asked }, signal),
+    deps.peer(signal),
+    deps.record(signal),
+  ]);
+  const after = expectAll(input, deps.look());
+  const round: Round = {
+    time: { startedAt, endedAt: clock.now(), endedTick: clock.monotonic() },
+    ...(central === undefined ? {} : { central: recheckCentral(central, after.central) }),
+    ...(chassis === undefined ? {} : { chassis: recheckChassis(chassis, after.chassis) }),
+    ...(network === undefined || expected.network === undefined
+      ? {}
+      : { network: { ...network, changed: networkChanges(expected.network, after.network) } }),
+    peer,
+    ...(record === undefined ? {} : { record }),
+  };
+  return { round, asked };
+}
+
+const targetOf = <K extends EvidenceKind>(kind: K, pod: PodFacts, container: string): ProbeTarget<K> => ({
+  kind,
+  namespace: pod.namespace,
+  pod: pod.name,
+  podUID: pod.uid,
+  node: pod.node,
+  container,
+  addresses: pod.addresses,
+});
+
+async function runCentral(
+  expected: ExpectedCentral,
+  { wanted, memory }: RoundInput,
+  deps: RoundDeps,
+  signal: AbortSignal,
+): Promise<CentralRound> {
+  const { clock } = deps;
+  const begun = clock.monotonic();
+  const pass = (skip: readonly (Outcome<'central'> | undefined)[]): Promise<Outcome<'central'>[]> =>
+    Promise.all(
+      expected.targets.map(async (target, n) => {
+        const known = skip[n] ?? centralAbsence(target, expected);
+        if (known !== undefined) return known;
+        if (target.pod === undefined) return { type: 'Unreachable', message: 'its pod is not there yet' };
+        return deps.ask(targetOf('central', target.pod, deps.containers.central), signal);
+      }),
+    );
+  // Whoever said nothing the first time is not waited for once more.
+  const silent = (outcomes: readonly Outcome<'central'>[]) =>
+    outcomes.map((outcome) => (outcome.type === 'Evidence' ? undefined : outcome));
+  let first = await pass([]);
+  let second = await pass(silent(first));
+  const roundOf = (): CentralRound => ({
+    workload: expected.workload,
+    strays: expected.strays,
+    samples: expected.targets.map((target, n): CentralSample => {
+      const none: Outcome<'central'> = { type: 'Unreachable', message: 'it was not asked' };
+      return { target, first: first[n] ?? none, second: second[n] ?? none };
+    }),
+  });
+  for (let passes = 2; passes < mostPasses && isMoving(roundOf(), wanted, memory, clock.monotonic()); passes += 1) {
+    if (clock.monotonic() - begun > centralBudgetMs) break;
+    await clock.sleep(settleMs, signal);
+    first = second;
+    second = await pass(silent(first));
+  }
+  return roundOf();
+}
+
+/** Reasons that another look may well not find again: leadership moves in ordinary work. */
+const passing: ReadonlySet<string> = new Set([
+  'LeaderMoving',
+  'MemberElecting',
+  'MembersDisagree',
+  'MemberLagging',
+  'MemberUnlisted',
+  'NoLeader',
+  'LeaderTwice',
+  'NorthdHandover',
+  'EvidenceMoved',
+]);
+
+function isMoving(central: CentralRound, { spec }: Wanted, memory: Memory, tick: number): boolean {
+  const model = spec.central.database === 'raft' ? 'clustered' : 'standalone';
+  const { findings } = judgeDatabases(central, { model, tick }, memory.databases);
+  const northd = judgeNorthd(central, tick, memory.northd);
+  return [...findings, ...northd.findings].some(({ reason }) => passing.has(reason));
+}
+
+interface Pulls extends RoundDeps {
+  readonly before: AskedBefore;
+  readonly asked: Map<string, Asked>;
+}
+
+/** Asks each pod once, in the order of the schedule, and notes how it was. */
+async function pullPods<K extends 'chassis' | 'network'>(
+  kind: K,
+  pods: readonly PodFacts[],
+  pulls: Pulls,
+  signal: AbortSignal,
+): Promise<ReadonlyMap<string, Outcome<K>>> {
+  const { clock, before, asked, atOnce, containers } = pulls;
+  const outcomes = new Map<string, Outcome<K>>();
+  const byId = new Map(pods.map((pod) => [`${kind} ${pod.node}`, pod]));
+  const targets = [...byId].map(([id, pod]): Pullable => {
+    const last = before.get(id);
+    if (last === undefined) return { id, changed: true, healthy: false };
+    return { id, changed: last.fingerprint !== fingerprint(pod), healthy: last.healthy, askedTick: last.askedTick };
+  });
+  await pullAll(
+    targets,
+    atOnce,
+    async (id) => {
+      const pod = byId.get(id);
+      if (pod === undefined) return;
+      const askedTick = clock.monotonic();
+      const outcome = await pulls.ask(targetOf(kind, pod, containers[kind]), signal);
+      outcomes.set(pod.uid, outcome);
+      asked.set(id, { fingerprint: fingerprint(pod), healthy: isWell(outcome), askedTick });
+    },
+    signal,
+  );
+  return outcomes;
+}
+
+/** Whether an answer was complete and complains of nothing: who is not well is asked first the next time. */
+function isWell(outcome: Outcome<'chassis'> | Outcome<'network'> | Outcome<EvidenceKind>): boolean {
+  if (outcome.type !== 'Evidence' || !outcome.evidence.complete) return false;
+  const { evidence } = outcome;
+  if (evidence.kind === 'network') return evidence.facts.checks?.every((check) => check.outcome === 'ok') === true;
+  if (evidence.kind !== 'chassis') return true;
+  const { controller, vswitchd } = evidence.facts;
+  return controller?.connected === true && vswitchd?.bridge.inVswitchd === true;
+}
+
+const unasked = { type: 'Unreachable', message: 'it was not asked' } as const;
+
+async function runChassis(
+  { workloads, targets }: ExpectedChassis,
+  pulls: Pulls,
+  signal: AbortSignal,
+): Promise<ChassisRound> {
+  const outcomes = await pullPods(
+    'chassis',
+    targets.map(({ pod }) => pod),
+    pulls,
+    signal,
+  );
+  const samples = targets.map(
+    (target): ChassisSample => ({ target, outcome: outcomes.get(target.pod.uid) ?? unasked }),
+  );
+  return { workloads, samples, changed: [] };
+}
+
+async function runNetwork(
+  { clients, servers, clientPods, serverPods, service }: ExpectedNetwork,
+  pulls: Pulls,
+  signal: AbortSignal,
+): Promise<Omit<NonNullable<Round['network']>, 'changed'>> {
+  const outcomes = await pullPods('network', clientPods, pulls, signal);
+  const samples = clientPods.map((client) => ({ client, outcome: outcomes.get(client.uid) ?? unasked }));
+  return { clients, servers, samples, serverPods, service };
+}
+
+/** What must stay as it was for an answer to count: the pod, where it is, and the instances of its containers. */
+const fingerprint = ({ uid, node, addresses, containers }: PodFacts): string =>
+  JSON.stringify([uid, node, addresses, containers.map(({ name, id, restarts }) => [name, id, restarts])]);
+
+function movedPod(before: PodFacts | undefined, after: PodFacts | undefined): string | undefined {
+  if (before === undefined) return undefined;
+  if (after === undefined || after.uid !== before.uid) return 'its pod was replaced';
+  return fingerprint(before) === fingerprint(after) ? undefined : 'one of its containers was started anew, or it moved';
+}
+
+/** Answers of pods that are no longer the same ones are no answers. */
+function recheckCentral(round: CentralRound, after: ExpectedCentral | undefined): CentralRound {
+  const samples = round.samples.map((sample): CentralSample => {
+    const now = after?.targets.find(({ node }) => node.name === sample.target.node.name);
+    const why = movedNode(sample.target.live?.uid, now?.live?.uid) ?? movedPod(sample.target.pod, now?.pod);
+    if (why === undefined || sample.second.type !== 'Evidence') return sample;
+    return { ...sample, second: { type: 'IdentityChanged', message: why } };
+  });
+  return { ...round, samples };
+}
+
+const movedNode = (before: string | undefined, after: string | undefined): string | undefined =>
+  before === after ? undefined : 'its node was replaced';
+
+function recheckChassis(round: ChassisRound, after: ExpectedChassis | undefined): ChassisRound {
+  const now = new Map(after?.targets.map((target) => [target.node, target]));
+  const samples = round.samples.map((sample): ChassisSample => {
+    const next = now.get(sample.target.node);
+    const why = movedNode(sample.target.live?.uid, next?.live?.uid) ?? movedPod(sample.target.pod, next?.pod);
+    if (why === undefined || sample.outcome.type !== 'Evidence') return sample;
+    return { ...sample, outcome: { type: 'IdentityChanged', message: why } };
+  });
+  return { ...round, samples, changed: workloadChanges(round.workloads, after?.workloads ?? []) };
+}
+
+/** A workload that was replaced, or whose specification changed. How far it is rolled out may well change meanwhile. */
+function workloadChanges(before: readonly Rollout[], after: readonly Rollout[]): string[] {
+  const key = ({ name, uid, generation }: Rollout): string => `${name} ${uid} ${generation}`;
+  const kept = new Set(after.map(key));
+  return before.filter((one) => !kept.has(key(one))).map(({ kind, name }) => `${kind} ${name}`);
+}
+
+function networkChanges(before: ExpectedNetwork, after: ExpectedNetwork | undefined): string[] {
+  if (after === undefined) return ['the network probe'];
+  const rollouts = ({ clients, servers }: ExpectedNetwork): Rollout[] =>
+    [clients, servers].filter((one) => one !== undefined);
+  const changed = workloadChanges(rollouts(before), rollouts(after));
+  const pods = ({ clientPods, serverPods }: ExpectedNetwork) =>
+    new Map([...clientPods, ...serverPods].map((pod) => [pod.name, pod]));
+  const [were, are] = [pods(before), pods(after)];
+  for (const [name, pod] of were) if (movedPod(pod, are.get(name)) !== undefined) changed.push(`pod ${name}`);
+  for (const name of are.keys()) if (!were.has(name)) changed.push(`pod ${name}`);
+  if (JSON.stringify(before.service) !== JSON.stringify(after.service))
+    changed.push(`Service ${before.service?.name ?? after.service?.name ?? ''}`);
+  return changed;
+}
