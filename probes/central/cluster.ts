@@ -66,6 +66,10 @@ function logFacts({ log, commitIndex, appliedIndex, notCommitted, notApplied }: 
   };
 }
 
+/** No server has a longer election timer, nor a cluster more members than a few: such a text is no longer told whole. */
+const longestTimerMs = 600_000n;
+const mostConnections = 128;
+
 export function clusterFacts(status: ClusterStatus): ClusterFacts {
   const [log, leader] = [logFacts(status), leaderText(status.leader)];
   return {
@@ -76,12 +80,13 @@ export function clusterFacts(status: ClusterStatus): ClusterFacts {
     role: status.role,
     term: String(status.term),
     ...(leader === undefined ? {} : { leader }),
-    electionTimerMs: Number(status.electionTimerMs),
+    ...(status.electionTimerMs > longestTimerMs ? {} : { electionTimerMs: Number(status.electionTimerMs) }),
     ...(log === undefined ? {} : { log }),
     members: membersOf(status),
-    connections: status.connections.flatMap(({ direction, nickname, up }) =>
-      isPrefix(nickname) ? [{ direction, sid: nickname, up }] : [],
-    ),
+    connections: status.connections
+      .filter(({ nickname }) => isPrefix(nickname))
+      .slice(0, mostConnections)
+      .map(({ direction, nickname, up }) => ({ direction, sid: nickname, up })),
     ...(status.remotes === undefined ? {} : { joiningFrom: [...status.remotes] }),
   };
 }

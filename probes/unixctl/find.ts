@@ -9,7 +9,12 @@ export interface FoundDaemon {
   readonly pid: number;
 }
 
-/** The text of a small file, cut at 64 bytes; undefined when it cannot be read. */
+/** The process id in a file, as the daemon counts; undefined when there is none. At most 64 bytes are read. */
+export async function readPid(path: string): Promise<number | undefined> {
+  const text = await shortText(path);
+  return text !== undefined && /^[0-9]{1,10}$/.test(text) ? Number(text) : undefined;
+}
+
 async function shortText(path: string): Promise<string | undefined> {
   try {
     const file = await open(path);
@@ -32,12 +37,12 @@ const isSocket = async (path: string): Promise<boolean> =>
  * so without that file only a single socket is taken.
  */
 export async function findControl(directory: string, program: string): Promise<Result<FoundDaemon>> {
-  const at = (pid: string): FoundDaemon => ({ path: join(directory, `${program}.${pid}.ctl`), pid: Number(pid) });
-  const written = await shortText(join(directory, `${program}.pid`));
-  if (written !== undefined && /^[0-9]{1,10}$/.test(written)) {
-    const named = at(written);
-    if (await isSocket(named.path)) return ok(named);
-  }
+  const at = (pid: string | number): FoundDaemon => ({
+    path: join(directory, `${program}.${pid}.ctl`),
+    pid: Number(pid),
+  });
+  const written = await readPid(join(directory, `${program}.pid`));
+  if (written !== undefined && (await isSocket(at(written).path))) return ok(at(written));
   const names = await readdir(directory).catch(() => undefined);
   if (names === undefined) return fault('refused', `${program}: no directory ${directory}`);
   const pids = names.flatMap((name) => {

@@ -11,28 +11,11 @@ import { readNotification } from '../../probes/ovsdb/monitor.ts';
 import { narrow, readSchema } from '../../probes/ovsdb/schema.ts';
 import { atomKey, optional, pairsOf, setOf, stringMap, uuid } from '../../probes/ovsdb/values.ts';
 import { canonicalRows, changesOf, rowModel, type ServerRows } from './ovsdb-model.ts';
+import { demoColumns, demoSchema } from './ovsdb-schema.ts';
 
-const schema = {
-  name: 'Demo',
-  version: '1.2.3',
-  tables: {
-    T: {
-      columns: {
-        name: { type: 'string' },
-        count: { type: { key: { type: 'integer', minInteger: 0 } } },
-        ratio: { type: 'real' },
-        up: { type: { key: 'boolean', min: 0, max: 1 } },
-        tags: { type: { key: 'string', min: 0, max: 'unlimited' } },
-        ids: { type: { key: 'string', value: 'integer', min: 0, max: 'unlimited' } },
-        one: { type: { key: 'string', value: 'string', min: 0, max: 1 } },
-      },
-    },
-  },
-};
-const columns = ['name', 'count', 'ratio', 'up', 'tags', 'ids', 'one'];
-const read = readSchema(schema);
+const read = readSchema(demoSchema);
 assert.ok(read);
-const narrowed = narrow(read, { T: columns });
+const narrowed = narrow(read, { T: demoColumns });
 assert.ok(narrowed.type === 'ok');
 const tables = narrowed.value;
 
@@ -108,7 +91,7 @@ test('no update whatever throws', () => {
     }) as fc.Arbitrary<Json>,
     fc.record({
       T: fc.record({
-        a: fc.record({ modify: fc.dictionary(fc.constantFrom(...columns), fc.jsonValue() as fc.Arbitrary<Json>) }),
+        a: fc.record({ modify: fc.dictionary(fc.constantFrom(...demoColumns), fc.jsonValue() as fc.Arbitrary<Json>) }),
       }),
     }) as fc.Arbitrary<Json>,
   );
@@ -121,9 +104,9 @@ test('no update whatever throws', () => {
 });
 
 test('a schema that is none is refused; a column that does not exist is named', () => {
-  for (const bad of [1, null, {}, { ...schema, tables: 1 }, { ...schema, tables: { T: {} } }] as Json[])
+  for (const bad of [1, null, {}, { ...demoSchema, tables: 1 }, { ...demoSchema, tables: { T: {} } }] as Json[])
     assert.is(readSchema(bad), undefined);
-  assert.is(readSchema({ ...schema, tables: { T: { columns: { a: { type: 'colour' } } } } }), undefined);
+  assert.is(readSchema({ ...demoSchema, tables: { T: { columns: { a: { type: 'colour' } } } } }), undefined);
   assert.equal(narrow(read, { T: ['name', 'colour'], U: ['x'] }), { type: 'absent', names: ['T.colour', 'U.x'] });
 });
 

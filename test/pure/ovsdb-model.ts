@@ -1,6 +1,6 @@
 /** What an OVSDB server tells a monitor when its rows change, as a model: for properties only; the real one is asked elsewhere. */
 import fc from 'fast-check';
-import { encode, type Json, type JsonMap } from '../../probes/jsonrpc/json.ts';
+import { encode, isMap, type Json, type JsonMap } from '../../probes/jsonrpc/json.ts';
 import type { Row } from '../../probes/ovsdb/cache.ts';
 import { atomKey, pairsOf, setOf } from '../../probes/ovsdb/values.ts';
 
@@ -62,6 +62,21 @@ export function canonicalRows(rows: ServerRows): Record<string, Record<string, s
     Object.fromEntries([...columns].map(([name, value]) => [name, canonical(value)] as const).sort(byName));
   return Object.fromEntries([...rows].map(([id, columns]) => [id, row(columns)] as const).sort(byName));
 }
+
+/** Updates of a monitor in one form, whatever the order and the notation of their values. */
+export function canonicalChanges(updates: readonly Json[]): Json[] {
+  const sorted = (value: Json, read: (item: Json) => Json): JsonMap =>
+    isMap(value)
+      ? Object.fromEntries(
+          Object.entries(value)
+            .map(([name, item]) => [name, read(item ?? null)] as const)
+            .sort(byName),
+        )
+      : {};
+  const columns = (told: Json): Json => (told === null ? null : sorted(told, canonical));
+  return updates.map((one) => sorted(one, (table) => sorted(table, (change) => sorted(change, columns))));
+}
+
 const byName = (a: readonly [string, unknown], b: readonly [string, unknown]): number => (a[0] < b[0] ? -1 : 1);
 
 function difference(name: string, before: Json, after: Json): Json {

@@ -1,0 +1,209 @@
+/** One database of OVN central as its own server tells it. */
+import { statfs } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { DatabaseFacts } from '../../constructs/api/evidence/central.ts';
+import { identify } from '../daemons/identity.ts';
+import type { Look } from '../daemons/look.ts';
+import { column, DatabaseServer, onlyRow } from '../daemons/server.ts';
+import { fault, ok, type Result } from '../jsonrpc/fault.ts';
+import { integer, type JsonMap } from '../jsonrpc/json.ts';
+import { optional, setOf, uuid } from '../ovsdb/values.ts';
+import { readClusterStatus } from '../unixctl/cluster-status.ts';
+import { ControlSocket } from '../unixctl/control.ts';
+import { readPid } from '../unixctl/find.ts';
+import { readAs } from '../unixctl/reading.ts';
+import { readLines } from '../unixctl/words.ts';
+import { type ClusterFacts, clusterFacts } from './cluster.ts';
+import { type CentralOptions, type DatabaseKey, databaseNames } from './options.ts';
+
+export const daemonName = (key: DatabaseKey): string => `ovsdb-server (${databaseNames[key]})`;
+export const dataSocket = ({ runDirectory }: CentralOptions, key: DatabaseKey): string =>
+  join(runDirectory, `ovn${key}_db.sock`);
+
+/** What the server's own database says of one that it serves. */
+type ServerFacts = Pick<DatabaseFacts, 'model' | 'connected' | 'leading'> &
+  Pick<ClusterFacts, 'cid' | 'sid'> &
+  Partial<Pick<DatabaseFacts, 'index'>>;
+
+const serverColumns = ['name', 'model', 'connected', 'leader', 'cid', 'sid', 'index'];
+const models = ['standalone', 'clustered', 'relay'] as const;
+const flag = (value: unknown): boolean | undefined => (typeof value === 'boolean' ? value : undefined);
+const model = (value: unknown): (typeof models)[number] | undefined => models.find((one) => one === value);
+
+function serverFacts(row: JsonMap, what: string): Result<ServerFacts> {
+  const read = <T>(name: string, reader: (value: JsonMap[string]) => T | undefined): Result<T> =>
+    column(what, row, name, reader);
+  const [kind, connected, leading] = [read('model', model), read('connected', flag), read('leader', flag)];
+  const [cid, sid, index] = [read('cid', optional), read('sid', optional), read('index', optional)];
+  for (const one of [kind, connected, leading, cid, sid, index]) if (one.type !== 'ok') return one;
+  if (kind.type !== 'ok' || connected.type !== 'ok' || leading.type !== 'ok') return fault('protocol', what);
+  const id = (one: typeof cid): string | undefined =>
+    one.type === 'ok' && one.value.present ? uuid(one.value.value) : undefined;
+  const at = index.type === 'ok' && index.value.present ? integer(index.value.value) : undefined;
+  const [cluster, server] = [id(cid), id(sid)];
+  return ok({
+    model: kind.value,
+    connected: connected.value,
+    leading: leading.value,
+    ...(cluster === undefined ? {} : { cid: cluster }),
+    ...(server === undefined ? {} : { sid: server }),
+    ...(at === undefined ? {} : { index: String(at) }),
+  });
+}
+
+interface Connections {
+  readonly targets: readonly string[];
+  readonly probeMs: readonly number[];
+}
+
+/** Rows of `Connection`, from the listeners' own database where there is one: what a server listens on beside its arguments. */
+async function connections(server: DatabaseServer, names: readonly string[], db: string): Promise<Result<Connections>> {
+  const targets: string[] = [];
+  const probeMs: number[] = [];
+  for (const name of names.filter((one) => one === 'Local_Config' || one === db)) {
+    const rows = await server.rows(name, { table: 'Connection', columns: ['target', 'inactivity_probe'] });
+    if (rows.type !== 'ok') return rows;
+    for (const row of rows.value[0] ?? []) {
+      if (typeof row.target === 'string') targets.push(row.target);
+      for (const value of setOf(row.inactivity_probe) ?? []) probeMs.push(Number(integer(value) ?? -1n));
+    }
+  }
+  return ok({ targets, probeMs: probeMs.filter((ms) => ms >= 0 && ms <= 86_400_000) });
+}
+
+interface Served {
+  readonly facts: ServerFacts | undefined;
+  readonly connections: Connections;
+}
+
+async function askServer(options: CentralOptions, key: DatabaseKey, look: Look): Promise<Result<Served>> {
+  const [db, name] = [databaseNames[key], daemonName(key)];
+  const opened = await DatabaseServer.open(name, dataSocket(options, key), look);
+  if (opened.type !== 'ok') return opened;
+  const server = opened.value;
+  try {
+    const names = await server.databases();
+    if (names.type !== 'ok') return names;
+    const rows = await server.rows('_Server', {
+      table: 'Database',
+      where: [['name', '==', db]],
+      columns: serverColumns,
+    });
+    if (rows.type !== 'ok') return rows;
+    if (rows.value[0]?.length === 0) return ok({ facts: undefined, connections: { targets: [], probeMs: [] } });
+    const row = onlyRow(`${name}: rows of ${db}`, rows.value[0]);
+    if (row.type !== 'ok') return row;
+    const facts = serverFacts(row.value, name);
+    if (facts.type !== 'ok') return facts;
+    // A database that has not joined has a name, and neither schema nor rows.
+    const readable = names.value.filter((one) => one !== db || facts.value.connected);
+    const found = await connections(server, readable, db);
+    return found.type === 'ok' ? ok({ facts: facts.value, connections: found.value }) : found;
+  } finally {
+    server.close();
+  }
+}
+
+interface Told {
+  readonly cluster: ClusterFacts | undefined;
+  readonly storage: string;
+  readonly remotes: readonly string[];
+}
+
+async function askControl(options: CentralOptions, key: DatabaseKey, look: Look): Promise<Result<Told>> {
+  const [db, path] = [databaseNames[key], join(options.runDirectory, `ovn${key}_db.ctl`)];
+  const opened = await ControlSocket.open({ ...look, daemon: daemonName(key), path });
+  if (opened.type !== 'ok') return opened;
+  const control = opened.value;
+  try {
+    const storage = await control.command('ovsdb-server/get-db-storage-status', db);
+    if (storage.type === 'fault') return storage;
+    const remotes = await control.ask('ovsdb-server/list-remotes', [], (text) => readAs(readLines(text)));
+    if (remotes.type !== 'ok') return remotes;
+    const text = await control.command('cluster/status', db);
+    if (text.type === 'fault') return text;
+    // A server without a cluster of that name says so with an error; which case it is, its own database tells.
+    const cluster = text.type === 'ok' ? readClusterStatus(text.value) : undefined;
+    if (cluster?.type === 'unreadable')
+      return fault('protocol', `${daemonName(key)}: cluster/status, line ${cluster.line}: ${cluster.message}`);
+    return ok({
+      cluster: cluster === undefined ? undefined : clusterFacts(cluster.value),
+      storage: storageText(storage),
+      remotes: remotes.value,
+    });
+  } finally {
+    control.close();
+  }
+}
+
+function storageText(
+  outcome: { readonly type: 'ok'; readonly value: string } | { readonly type: 'error'; readonly error: unknown },
+): string {
+  const text = outcome.type === 'ok' ? outcome.value.replace(/^status: /, '') : String(outcome.error).trimEnd();
+  return text.slice(0, 512);
+}
+
+/** Where clients are listened to, of all remotes. */
+const isListener = (remote: string): boolean => /^p(tcp|ssl):/.test(remote);
+
+function combined(served: Served, told: Told): Result<Omit<DatabaseFacts, 'name' | 'freeBytes' | 'daemon'>> {
+  const { facts, connections: found } = served;
+  const { cluster, storage } = told;
+  const listeners = [...new Set([...told.remotes, ...found.targets].filter(isListener))].slice(0, 32);
+  const [probeMs, other] = [...new Set(found.probeMs)];
+  const shared = {
+    storage,
+    listeners,
+    ...(probeMs === undefined || other !== undefined ? {} : { inactivityProbeMs: probeMs }),
+  };
+  if (facts === undefined) {
+    // A server that left its cluster, or was put out of it, lets the database go and runs on.
+    return ok({
+      ...shared,
+      model: 'clustered',
+      connected: false,
+      leading: false,
+      status: 'left',
+      members: [],
+      connections: [],
+    });
+  }
+  if (facts.model !== 'clustered')
+    return ok({ ...shared, ...facts, status: 'standalone', members: [], connections: [] });
+  if (cluster === undefined) return fault('protocol', 'a clustered database without a cluster/status');
+  return ok({ ...shared, ...cluster, ...facts });
+}
+
+/** Looks at one database: its server over both of its sockets, and the file system. */
+export async function databaseFacts(
+  options: CentralOptions,
+  key: DatabaseKey,
+  look: Look,
+): Promise<Result<DatabaseFacts>> {
+  const [daemon, socket] = [daemonName(key), dataSocket(options, key)];
+  const { procDirectory } = options;
+  const place = { daemon, socket, program: 'ovsdb-server', ...(procDirectory === undefined ? {} : { procDirectory }) };
+  const pid = await readPid(join(options.runDirectory, `ovn${key}_db.pid`));
+  const [identity, served, told] = await Promise.all([
+    identify({ ...place, pid }),
+    askServer(options, key, look),
+    askControl(options, key, look),
+  ]);
+  if (identity.type !== 'ok') return identity;
+  if (served.type !== 'ok') return served;
+  if (told.type !== 'ok') return told;
+  const free = await freeBytes(options.dataDirectory);
+  if (free.type !== 'ok') return free;
+  const rest = combined(served.value, told.value);
+  if (rest.type !== 'ok') return fault(rest.code, `${daemon}: ${rest.message}`);
+  return ok({ name: databaseNames[key], ...rest.value, freeBytes: String(free.value), daemon: identity.value });
+}
+
+async function freeBytes(directory: string): Promise<Result<bigint>> {
+  try {
+    const { bavail, bsize } = await statfs(directory, { bigint: true });
+    return ok(bavail * bsize);
+  } catch (error) {
+    return fault('refused', `${directory}: ${(error as NodeJS.ErrnoException).code ?? 'cannot be looked at'}`);
+  }
+}

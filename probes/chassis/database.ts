@@ -1,0 +1,78 @@
+/** The node's own database: who the chassis is and where it is told to look. */
+import { isIP } from 'node:net';
+import { join } from 'node:path';
+import type { ChassisFacts } from '../../constructs/api/evidence/chassis.ts';
+import { identify } from '../daemons/identity.ts';
+import type { Look } from '../daemons/look.ts';
+import { column, DatabaseServer, onlyRow } from '../daemons/server.ts';
+import { fault, ok, type Result } from '../jsonrpc/fault.ts';
+import { type JsonMap, member } from '../jsonrpc/json.ts';
+import { optional, stringMap, uuid } from '../ovsdb/values.ts';
+import { readPid } from '../unixctl/find.ts';
+import type { ChassisOptions } from './options.ts';
+
+type NodeDatabase = NonNullable<ChassisFacts['ovsdb']>;
+
+const daemon = 'ovsdb-server (Open_vSwitch)';
+const split = (text: string | undefined): string[] => (text ?? '').split(',').filter((part) => part !== '');
+
+/** Longest values that the facts hold; what is longer is no name of anything. */
+const longest = { systemID: 256, remote: 1024, hostname: 253, version: 128, encaps: 16 } as const;
+
+function readEncaps(settings: ReadonlyMap<string, string>): Result<NodeDatabase['encaps']> {
+  const addresses = split(settings.get('ovn-encap-ip'));
+  const wrong = addresses.find((address) => isIP(address) === 0);
+  if (wrong !== undefined) return fault('protocol', `${daemon}: ovn-encap-ip holds what is no address`);
+  const encaps = split(settings.get('ovn-encap-type')).flatMap((type) => addresses.map((ip) => ({ type, ip })));
+  return encaps.length > longest.encaps || encaps.some(({ type }) => type.length > 32)
+    ? fault('tooLarge', `${daemon}: more tunnel ends than can be told`)
+    : ok(encaps);
+}
+
+function readNode(row: JsonMap): Result<Omit<NodeDatabase, 'daemon'>> {
+  const ids = column(daemon, row, 'external_ids', stringMap);
+  if (ids.type !== 'ok') return ids;
+  const settings = ids.value;
+  const [systemID = '', remote = ''] = [settings.get('system-id'), settings.get('ovn-remote')];
+  if (systemID === '') return fault('protocol', `${daemon}: external_ids has no system-id`);
+  if (systemID.length > longest.systemID || remote.length > longest.remote)
+    return fault('tooLarge', `${daemon}: system-id or ovn-remote is longer than can be told`);
+  const encaps = readEncaps(settings);
+  if (encaps.type !== 'ok') return encaps;
+  const id = uuid(member(row, '_uuid'));
+  const version = optional(member(row, 'ovs_version'));
+  const hostname = settings.get('hostname')?.slice(0, longest.hostname);
+  return ok({
+    systemID,
+    ...(id === undefined ? {} : { chassisUUID: id }),
+    remote,
+    encaps: encaps.value,
+    matchNorthdVersion: settings.get('ovn-match-northd-version') === 'true',
+    ...(hostname === undefined ? {} : { hostname }),
+    ...(version?.present === true && typeof version.value === 'string'
+      ? { version: version.value.slice(0, longest.version) }
+      : {}),
+  });
+}
+
+export async function nodeDatabaseFacts(options: ChassisOptions, look: Look): Promise<Result<NodeDatabase>> {
+  const { switchDirectory, procDirectory } = options;
+  const socket = join(switchDirectory, 'db.sock');
+  const pid = await readPid(join(switchDirectory, 'ovsdb-server.pid'));
+  const where = procDirectory === undefined ? {} : { procDirectory };
+  const identity = await identify({ daemon, socket, pid, program: 'ovsdb-server', ...where });
+  if (identity.type !== 'ok') return identity;
+  const opened = await DatabaseServer.open(daemon, socket, look);
+  if (opened.type !== 'ok') return opened;
+  try {
+    const selection = { table: 'Open_vSwitch', columns: ['_uuid', 'external_ids', 'ovs_version'] };
+    const rows = await opened.value.rows('Open_vSwitch', selection);
+    if (rows.type !== 'ok') return rows;
+    const row = onlyRow(`${daemon}: Open_vSwitch`, rows.value[0]);
+    if (row.type !== 'ok') return row;
+    const node = readNode(row.value);
+    return node.type === 'ok' ? ok({ ...node.value, daemon: identity.value }) : node;
+  } finally {
+    opened.value.close();
+  }
+}

@@ -1,0 +1,72 @@
+/** Questions to an OVSDB server over its local socket, on a connection that lives for one look. */
+import { errorText, JsonRpcConnection, type Outcome } from '../jsonrpc/connection.ts';
+import { dial } from '../jsonrpc/dial.ts';
+import { fault, ok, type Result } from '../jsonrpc/fault.ts';
+import { type JsonMap, member } from '../jsonrpc/json.ts';
+import { listDatabases, type Selection, select } from '../ovsdb/methods.ts';
+import type { Look } from './look.ts';
+
+/** What one answer of a server may take: rows of a few small tables. */
+const limits = {
+  maxBytes: 4 * 1024 * 1024,
+  maxTokenBytes: 1024 * 1024,
+  maxDepth: 64,
+  maxPending: 8,
+  maxOutgoing: 64 * 1024,
+};
+
+export class DatabaseServer {
+  readonly #rpc: JsonRpcConnection;
+  readonly #name: string;
+  readonly #look: Look;
+
+  private constructor(rpc: JsonRpcConnection, name: string, look: Look) {
+    this.#rpc = rpc;
+    this.#name = name;
+    this.#look = look;
+  }
+
+  static async open(name: string, path: string, look: Look): Promise<Result<DatabaseServer>> {
+    const dialled = await dial({ type: 'unix', path }, look);
+    if (dialled.type !== 'ok') return fault(dialled.code, `${name}: ${dialled.message}`);
+    return ok(
+      new DatabaseServer(new JsonRpcConnection(dialled.value, { peer: name, clock: look.clock, limits }), name, look),
+    );
+  }
+
+  async databases(): Promise<Result<readonly string[]>> {
+    return this.#known('list_dbs', await listDatabases(this.#rpc, this.#look));
+  }
+
+  /** Rows of some tables at one moment. */
+  async rows(db: string, ...selections: readonly Selection[]): Promise<Result<readonly (readonly JsonMap[])[]>> {
+    return this.#known(db, await select(this.#rpc, db, selections, this.#look));
+  }
+
+  close(): void {
+    this.#rpc.close();
+  }
+
+  #known<T>(what: string, outcome: Outcome<T>): Result<T> {
+    if (outcome.type !== 'error') return outcome;
+    return fault('refused', `${this.#name}: ${what}: ${errorText(outcome.error)}`);
+  }
+}
+
+/** The only row of a table that has one in every database in use. */
+export function onlyRow(what: string, rows: readonly JsonMap[] | undefined): Result<JsonMap> {
+  const [row, second] = rows ?? [];
+  if (row !== undefined && second === undefined) return ok(row);
+  return fault('protocol', `${what}: ${rows?.length ?? 0} rows where one was expected`);
+}
+
+/** A column that every row has. */
+export function column<T>(
+  what: string,
+  row: JsonMap,
+  name: string,
+  read: (value: JsonMap[string]) => T | undefined,
+): Result<T> {
+  const value = read(member(row, name));
+  return value === undefined ? fault('protocol', `${what}: the column ${name} cannot be read`) : ok(value);
+}
