@@ -5,7 +5,7 @@ import { managers } from '../../constructs/api/constants.ts';
 import type { ApplyCheckpoint } from '../../constructs/api/kinds/kubeovn-installation-status.ts';
 import type { InstallationEntry } from '../../constructs/api/payload.ts';
 import type { ChangeClass } from '../../constructs/api/release.ts';
-import { isObject, type JsonObject } from '../../constructs/lib/json.ts';
+import { deepEqual, isObject, type JsonObject, type JsonValue } from '../../constructs/lib/json.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { writeStatus } from '../kube/status.ts';
@@ -36,17 +36,24 @@ const sameFixed = (recorded: ApplyCheckpoint, wanted: Fixed): boolean =>
   recorded.baseDigest === wanted.baseDigest &&
   recorded.payloadDigest === wanted.payloadDigest;
 
-/** The status with the checkpoint moved; the same object when it stands where it should. */
+/**
+ * The status with the checkpoint moved, and the nodes that the payload places OVN central on; the same object when all of it
+ * stands where it should.
+ */
 export function withCheckpoint(
   status: JsonObject,
   recorded: ApplyCheckpoint | undefined,
   wanted: Fixed,
   now: number,
+  nodes: InstallationEntry['nodes'] = [],
 ): JsonObject {
-  if (recorded !== undefined && sameFixed(recorded, wanted)) return status;
+  const placed = nodes.length === 0 ? {} : { nodes: nodes as unknown as JsonValue };
+  const placedAlready = nodes.length === 0 || deepEqual(status.nodes, nodes as unknown as JsonValue);
+  if (recorded !== undefined && sameFixed(recorded, wanted)) return placedAlready ? status : { ...status, ...placed };
   const recordedAt = timeText(now);
   return {
     ...status,
+    ...placed,
     applyCheckpoint: { ...wanted, recordedAt },
     authorisation: { changeClass: authorisedClass(recorded, wanted), payloadDigest: wanted.payloadDigest, recordedAt },
   };
@@ -63,12 +70,14 @@ export async function recordCheckpoint(
     readonly recorded: ApplyCheckpoint | undefined;
     readonly wanted: Fixed;
     readonly now: number;
+    /** Nodes of OVN central, in its order. */
+    readonly nodes?: InstallationEntry['nodes'];
   },
   signal: AbortSignal,
 ): Promise<Problem[]> {
-  const { client, object, recorded, wanted, now } = options;
+  const { client, object, recorded, wanted, now, nodes } = options;
   const build = (live: KubeObject): JsonObject =>
-    withCheckpoint(isObject(live.status) ? live.status : {}, recorded, wanted, now);
+    withCheckpoint(isObject(live.status) ? live.status : {}, recorded, wanted, now, nodes);
   let outcome = await writeStatus(client, object, build, { fieldManager: managers.status, signal });
   for (let race = 1; outcome.type === 'lost' && race < mostRaces; race += 1) {
     const found = await client.get(refOf(object), { signal });

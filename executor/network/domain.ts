@@ -1,16 +1,17 @@
 /** The network domain, as the Release worker sees it. */
 import { randomUUID } from 'node:crypto';
-import type { Gate, PayloadContent } from '../../constructs/api/payload.ts';
+import type { PayloadContent } from '../../constructs/api/payload.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { describeRef, refOf, uidOf } from '../kube/types.ts';
 import type { LeaseTimings } from '../lease/timings.ts';
-import type { Domain, DomainTarget, GateVerdict } from '../release/domain.ts';
+import type { Domain, DomainTarget } from '../release/domain.ts';
 import { admitNetwork } from './admit.ts';
 import { adoptionRules } from './adoption.ts';
 import { bindNetwork } from './bind.ts';
 import { checkpointOf, recordCheckpoint } from './checkpoint.ts';
 import { classifyNetwork } from './classify.ts';
+import { evidenceGate, type GateEvidence, isEvidenceGate, type Observations } from './evidence.ts';
 import { findInstallation } from './find.ts';
 import { guardPhase } from './guard.ts';
 import {
@@ -29,21 +30,8 @@ export interface NetworkDomainOptions {
   readonly leaseLimitMs?: number;
   /** A word that no other operation has; random by default. */
   readonly operationId?: () => string;
-}
-
-/** Gates that only evidence opens. What observes them is not part of this executor, so none is ever True. */
-const evidenceGates: Readonly<Record<string, string>> = {
-  OVNDBReady: 'no probe reads the OVN databases',
-  NorthdReady: 'no probe asks northd',
-  DataPlaneReady: 'no probe asks OVS and ovn-controller on the nodes',
-  NetworkReady: 'no probe sends packets',
-};
-
-/** Why a gate of this domain is shut, or undefined for the common gates. */
-export function evidenceGate(gate: Pick<Gate, 'type' | 'scope'>): GateVerdict | undefined {
-  const missing = Object.hasOwn(evidenceGates, gate.type) ? evidenceGates[gate.type] : undefined;
-  if (missing === undefined) return undefined;
-  return { state: 'Unknown', reason: 'NoEvidence', message: `${missing}, and nothing is ready because it was applied` };
+  /** What is known from rounds of evidence; where it is absent nothing observes, and no gate for evidence opens. */
+  readonly observations?: Observations;
 }
 
 const deleting = (content: PayloadContent, snapshot: NetworkSnapshot): Problem[] => {
@@ -63,8 +51,10 @@ const previousEntry = (target: DomainTarget) =>
   target.previous === undefined ? undefined : installationEntryOf(target.previous.content);
 
 /** The domain of `KubeOVNInstallation`. */
-export function networkDomain(options: NetworkDomainOptions): Domain<NetworkSnapshot> {
+export function networkDomain(options: NetworkDomainOptions): Domain<NetworkSnapshot, GateEvidence | undefined> {
   const operationId = options.operationId ?? randomUUID;
+  const { observations } = options;
+  const firstLooks = new FirstLooks();
   return {
     name: 'network',
     prepare: (target, deps) => takeSnapshot(target.content, deps.client, deps.signal),
@@ -89,7 +79,15 @@ export function networkDomain(options: NetworkDomainOptions): Domain<NetworkSnap
     },
     adoption: (target, snapshot) => adoptionRules(target, snapshot),
     bind: (_target, snapshot) => bindNetwork(snapshot.installation),
-    gate: (gate) => evidenceGate(gate),
+    async observe(target, phase, gates, { installation }, { clock }) {
+      if (observations === undefined || installation === undefined || !gates.some(isEvidenceGate)) return undefined;
+      const tick = clock.monotonic();
+      const since = firstLooks.at(target, phase, tick);
+      const observed = observations.of(installation.uid);
+      if (observed === undefined || observed.verdict.time.startedTick < since) observations.hurry(installation.uid);
+      return { observed, since, tick };
+    },
+    gate: (gate, _scope, _snapshot, evidence) => evidenceGate(gate, evidence),
     async guardRemoval({ release, namespace }, { client, clock, signal }) {
       const found = await findInstallation(client, release, signal);
       if ('problem' in found) return { granted: false, problem: found.problem };
@@ -115,7 +113,7 @@ export function networkDomain(options: NetworkDomainOptions): Domain<NetworkSnap
         return [{ reason: 'InstallationMissing', message: 'there is no installation to record a checkpoint in' }];
       const wanted = checkpointOf(entry, target.payloadDigest);
       const { object, checkpoint: recorded } = installation;
-      return recordCheckpoint({ client, object, recorded, wanted, now: clock.now() }, signal);
+      return recordCheckpoint({ client, object, recorded, wanted, now: clock.now(), nodes: entry.nodes }, signal);
     },
     async guard(target, phase, snapshot, { client, clock, signal }) {
       const { installation } = snapshot;
@@ -147,6 +145,21 @@ export function networkDomain(options: NetworkDomainOptions): Domain<NetworkSnap
       return { granted: false, problem };
     },
   };
+}
+
+/** When the gates of each phase of a payload were looked at first: only evidence from then on is about what was written. */
+class FirstLooks {
+  /** By release: one payload at a time. */
+  readonly #looks = new Map<string, { readonly digest: string; readonly phases: Map<string, number> }>();
+
+  at({ release, payloadDigest: digest }: DomainTarget, phase: string, tick: number): number {
+    const known = this.#looks.get(release);
+    const { phases } = known?.digest === digest ? known : { phases: new Map<string, number>() };
+    this.#looks.set(release, { digest, phases });
+    const since = phases.get(phase) ?? tick;
+    phases.set(phase, since);
+    return since;
+  }
 }
 
 /**

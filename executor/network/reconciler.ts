@@ -11,10 +11,15 @@ import { writeStatus } from '../kube/status.ts';
 import { type KubeObject, refOf, uidOf } from '../kube/types.ts';
 import { WorkQueue, type WorkResult } from '../kube/workqueue.ts';
 import type { LeaseTimings } from '../lease/timings.ts';
+import type { RecordPin } from '../observe/topology-record.ts';
+import type { GuardOutcome } from '../release/domain.ts';
+import { type Observed, pinOf } from './evidence.ts';
 import { guardPhase } from './guard.ts';
 import type { InstallationMetrics } from './metrics.ts';
 import { observeInTime } from './observe.ts';
+import type { Observer } from './observer.ts';
 import { hasOrphanFinalizer, orphanObjects, setOrphanFinalizer } from './orphan.ts';
+import { makeRecord } from './record.ts';
 import { installationRef, readCheckpoint, readInstallation } from './snapshot.ts';
 import { installationStatus } from './status.ts';
 import { transitionEvents } from './transitions.ts';
@@ -36,10 +41,15 @@ export interface NetworkReconcilerOptions {
   readonly tell: (event: EventInput) => void;
   readonly log: (level: 'info' | 'warn', message: string) => void;
   readonly operationId: () => string;
+  /** Observes the installations; absent where nothing does. */
+  readonly observer?: Observer;
 }
 
 /** Less than the time for which a status may tell what was seen before an outage. */
 const lookLimitMs = 20_000;
+
+/** A pass that holds the Leases may take its time; the record waits for the next round then. */
+const recordLeaseMs = 2_000;
 
 const releaseName = (installation: string): string => `network-${installation}`;
 
@@ -93,6 +103,11 @@ export class NetworkReconciler {
     await Promise.all([
       installations.run(signal),
       releases.run(signal),
+      this.#options.observer?.run(
+        () => [...installations.objects.values()],
+        (installation) => this.#queue.add(keyOf(installation)),
+        signal,
+      ),
       this.#queue.run(1, (key, work) => this.#timed(key, work), signal),
     ]);
     deaf();
@@ -144,6 +159,8 @@ export class NetworkReconciler {
     );
     const unread = live.type === 'found' || live.type === 'absent' ? undefined : live.message;
     const workloads = await observeInTime(client, { release, namespace }, { clock, limitMs: lookLimitMs }, signal);
+    const observed = this.#options.observer?.of(uidOf(object));
+    const pin = await this.#record(object, observed, signal);
     let before: KubeObject = object;
     const outcome = await writeStatus(
       client,
@@ -160,6 +177,9 @@ export class NetworkReconciler {
           workloads,
           planOnly,
           now: clock.now(),
+          tick: clock.monotonic(),
+          ...(observed === undefined ? {} : { observed }),
+          ...(pin === undefined ? {} : { pin }),
           ...(unread === undefined ? {} : { unread }),
         });
       },
@@ -183,15 +203,28 @@ export class NetworkReconciler {
     return { type: 'again', afterMs: open ? openEveryMs : settledEveryMs };
   }
 
-  /** A deletion that the guard let through: owners are stripped, then the object may go. */
-  async #letGo(object: KubeObject, signal: AbortSignal): Promise<WorkResult> {
-    const { client, clock, namespace, identity, leases, planOnly, operationId } = this.#options;
-    const key = keyOf(object);
-    if (planOnly || !hasOrphanFinalizer(object)) return { type: 'done' };
-    const release = releaseName(object.metadata.name ?? '');
-    const { checkpoint, problems: unreadable } = readCheckpoint(object);
-    if (unreadable.length > 0) return this.#failed(key, unreadable);
-    const granted = await guardPhase({
+  /** Records the topology once all members were seen to agree. What keeps it from that is told, and tried again. */
+  async #record(
+    object: KubeObject,
+    observed: Observed | undefined,
+    signal: AbortSignal,
+  ): Promise<RecordPin | undefined> {
+    const { client, namespace, planOnly } = this.#options;
+    const record = observed?.verdict.toRecord;
+    if (record === undefined || planOnly || pinOf(object.status) !== undefined) return undefined;
+    const granted = await this.#central(object, recordLeaseMs, signal);
+    const made = granted.granted
+      ? await makeRecord(client, namespace, record, granted.guard, signal).finally(() => granted.guard.release())
+      : granted;
+    if ('pin' in made) return made.pin;
+    if ('problem' in made) this.#failed(keyOf(object), [made.problem]);
+    return undefined;
+  }
+
+  /** The Leases of OVN central, for what is not the work of a Release. */
+  #central(object: KubeObject, limitMs: number, signal: AbortSignal): Promise<GuardOutcome> {
+    const { client, clock, namespace, identity, leases, operationId } = this.#options;
+    return guardPhase({
       client,
       clock,
       signal,
@@ -200,8 +233,19 @@ export class NetworkReconciler {
       phase: 'central',
       holder: `${identity}_${operationId()}`,
       timings: leases,
-      limitMs: 60_000,
+      limitMs,
     });
+  }
+
+  /** A deletion that the guard let through: owners are stripped, then the object may go. */
+  async #letGo(object: KubeObject, signal: AbortSignal): Promise<WorkResult> {
+    const { client, namespace, planOnly } = this.#options;
+    const key = keyOf(object);
+    if (planOnly || !hasOrphanFinalizer(object)) return { type: 'done' };
+    const release = releaseName(object.metadata.name ?? '');
+    const { checkpoint, problems: unreadable } = readCheckpoint(object);
+    if (unreadable.length > 0) return this.#failed(key, unreadable);
+    const granted = await this.#central(object, 60_000, signal);
     if (!granted.granted) return this.#failed(key, [granted.problem]);
     try {
       const authorised = checkpoint !== undefined;

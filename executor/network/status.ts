@@ -7,6 +7,8 @@ import type { InstallationSpec } from '../../constructs/api/kinds/kubeovn-instal
 import type { InstallationPhase } from '../../constructs/api/kinds/kubeovn-installation-status.ts';
 import { isObject, type JsonObject, type JsonValue } from '../../constructs/lib/json.ts';
 import type { KubeObject } from '../kube/types.ts';
+import type { RecordPin } from '../observe/topology-record.ts';
+import { evidenceConditions, evidenceStatus, type Observed } from './evidence.ts';
 
 export interface InstallationView {
   readonly installation: KubeObject;
@@ -16,6 +18,12 @@ export interface InstallationView {
   /** Why the Release could not be read, when it could not: then nothing is known of it. */
   readonly unread?: string;
   readonly workloads: DomainCondition;
+  /** The last round of evidence; undefined where nothing observes, or no round is complete. */
+  readonly observed?: Observed;
+  /** Record of the topology that was made just now. */
+  readonly pin?: RecordPin;
+  /** On the clock that never jumps. */
+  readonly tick: number;
   /** The executor may plan and not write. */
   readonly planOnly: boolean;
   readonly now: number;
@@ -28,30 +36,6 @@ const find = (conditions: readonly Condition[], type: string): Condition | undef
   conditions.find((condition) => condition.type === type);
 
 const text = (value: JsonValue | undefined): string | undefined => (typeof value === 'string' ? value : undefined);
-
-const noEvidence = (type: string, what: string): DomainCondition => ({
-  type,
-  status: 'Unknown',
-  reason: 'NoEvidence',
-  message: `${what} is not observed: this executor holds no probe for it`,
-});
-
-/** What the mode manages is reported; parts that it does not manage have no condition. */
-function evidence(spec: InstallationSpec): DomainCondition[] {
-  const local = spec.mode !== 'nodeNetworking';
-  const dataPlane = spec.mode !== 'centralOnly';
-  return [
-    ...(local ? [noEvidence('OVNDBReady', 'the state of the OVN databases'), noEvidence('NorthdReady', 'northd')] : []),
-    ...(dataPlane
-      ? [noEvidence('DataPlaneReady', 'OVS and ovn-controller'), noEvidence('NetworkReady', 'the delivery of packets')]
-      : []),
-    ...(spec.hcp?.enabled === true ? [noEvidence('HCPReady', 'the other half of the pair')] : []),
-    ...(local && spec.central.database === 'raft'
-      ? [noEvidence('TopologyRecorded', 'the topology of OVN central')]
-      : []),
-    noEvidence('Degraded', 'the redundancy of the network'),
-  ];
-}
 
 /** The phases of a Release whose gates a test executor went past. */
 function bypassedGates(release: KubeObject): string[] {
@@ -101,7 +85,10 @@ function ofRelease(conditions: readonly Condition[]): Outcome | undefined {
 }
 
 /** The outcome that all common conditions follow from. */
-function installationOutcome(view: Omit<InstallationView, 'now'>, domain: readonly DomainCondition[]): Outcome {
+function installationOutcome(
+  view: Omit<InstallationView, 'now' | 'tick'>,
+  domain: readonly DomainCondition[],
+): Outcome {
   const { release, installation } = view;
   if (view.planOnly)
     return { kind: 'planOnly', reason: 'PlanOnly', message: 'this executor writes plans and changes nothing' };
@@ -162,14 +149,14 @@ function installationPhase(outcome: Outcome, release: KubeObject | undefined): I
 }
 
 /**
- * The whole status. What it does not speak of (checkpoint, authorisation, topology, backups) is carried over as it stands.
+ * The whole status. What it does not speak of (checkpoint, authorisation, backups) is carried over as it stands.
  * `observedVersion` follows the specification only once everything of it is rolled out.
  */
 export function installationStatus(view: InstallationView): JsonObject {
   const { installation, spec, release, workloads, now } = view;
   const before = isObject(installation.status) ? installation.status : {};
   const generation = installation.metadata.generation ?? 1;
-  const domain = [workloads, ...evidence(spec)];
+  const domain = [workloads, ...evidenceConditions(spec, view.observed, view.tick)];
   const outcome = installationOutcome(view, domain);
   const actual = text(release?.status?.actual);
   const checkpoint = isObject(before.applyCheckpoint) ? before.applyCheckpoint : {};
@@ -182,7 +169,7 @@ export function installationStatus(view: InstallationView): JsonObject {
       specDigest({ apiVersion: installation.apiVersion, kind: installation.kind }, installation.spec ?? {});
   const plan = isObject(release?.status?.plan) ? release.status.plan : undefined;
   return {
-    ...before,
+    ...evidenceStatus(before, view.observed, view.tick, view.pin),
     observedGeneration: generation,
     phase: installationPhase(outcome, release),
     conditions: conditionsFor({

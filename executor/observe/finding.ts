@@ -131,9 +131,7 @@ function told(names: readonly string[]): string {
 }
 
 /** The first finding in full, whom else it holds for, and in a word what else there is. */
-function tell(findings: readonly Finding[]): Why {
-  const [first] = findings;
-  if (first === undefined) return { reason: 'NothingFound', message: '' };
+function tell(first: Finding, findings: readonly Finding[]): Why {
   const same = findings.filter(({ reason, about }) => reason === first.reason && about !== first.about);
   const others = findings.filter(({ reason }) => reason !== first.reason);
   const likewise = same.length === 0 ? '' : `; likewise ${told(same.map(({ about }) => about))}`;
@@ -150,8 +148,9 @@ export function judge(type: string, findings: readonly Finding[], good: Why, aft
   const all = ordered(findings);
   const [broke, unseen] = [all.filter((one) => one.weight === 'broken'), all.filter((one) => one.weight === 'open')];
   const [status, why] = broke.length > 0 ? (['False', broke] as const) : (['Unknown', unseen] as const);
-  if (why.length === 0) return { condition: { type, status: 'True', ...good }, findings: all };
-  const { reason, message } = tell([...why, ...(status === 'False' ? unseen : [])]);
+  const [first] = why;
+  if (first === undefined) return { condition: { type, status: 'True', ...good }, findings: all };
+  const { reason, message } = tell(first, [...why, ...(status === 'False' ? unseen : [])]);
   return {
     condition: { type, status, reason, message: after === '' ? message : `${message}. ${after}` },
     findings: all,

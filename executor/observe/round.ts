@@ -112,9 +112,10 @@ export interface ChassisRound {
 /** A name of a component of some kind of evidence. */
 export type Component = { [K in EvidenceKind]: ComponentOf<K> }[EvidenceKind];
 
-/** Start and end by the wall clock, for people, and the end by the clock that never jumps, for ages. Milliseconds. */
+/** Start and end in milliseconds: by the wall clock for people, and by the clock that never jumps for ages. */
 export interface RoundTime {
   readonly startedAt: number;
   readonly endedAt: number;
+  readonly startedTick: number;
   readonly endedTick: number;
 }

@@ -91,7 +91,7 @@ function expectAll({ wanted, centralNodes, networkNames }: RoundInput, look: Clu
 /** Runs a round. @throws the signal's reason on abort. */
 export async function runRound(input: RoundInput, deps: RoundDeps, signal: AbortSignal): Promise<RanRound> {
   const { clock } = deps;
-  const startedAt = clock.now();
+  const [startedAt, startedTick] = [clock.now(), clock.monotonic()];
   const expected = expectAll(input, deps.look());
   const asked = new Map<string, Asked>();
   const [central, chassis, network, peer, record] = await Promise.all([
@@ -103,7 +103,7 @@ export async function runRound(input: RoundInput, deps: RoundDeps, signal: Abort
   ]);
   const after = expectAll(input, deps.look());
   const round: Round = {
-    time: { startedAt, endedAt: clock.now(), endedTick: clock.monotonic() },
+    time: { startedAt, startedTick, endedAt: clock.now(), endedTick: clock.monotonic() },
     ...(central === undefined ? {} : { central: recheckCentral(central, after.central) }),
     ...(chassis === undefined ? {} : { chassis: recheckChassis(chassis, after.chassis) }),
     ...(network === undefined || expected.network === undefined

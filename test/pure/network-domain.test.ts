@@ -6,7 +6,7 @@ import { admitNetwork } from '../../executor/network/admit.ts';
 import { bindNetwork } from '../../executor/network/bind.ts';
 import { authorisedClass, checkpointOf, withCheckpoint } from '../../executor/network/checkpoint.ts';
 import { handedOver } from '../../executor/network/disown.ts';
-import { evidenceGate } from '../../executor/network/domain.ts';
+import { evidenceGate } from '../../executor/network/evidence.ts';
 import { leasesOf } from '../../executor/network/guard.ts';
 import { expectedOf, workloadsReady } from '../../executor/network/observe.ts';
 import { type LiveNode, type NetworkSnapshot, readInstallation } from '../../executor/network/snapshot.ts';
@@ -91,6 +91,10 @@ test('the checkpoint is moved only by what authorises itself, and stands still o
   assert.equal(first.applyCheckpoint, { ...wanted, recordedAt: '1970-01-01T00:00:00Z' });
   const recorded = { ...wanted, recordedAt: '1970-01-01T00:00:00Z' };
   assert.is(withCheckpoint(first, recorded, wanted, 5000), first);
+  const { nodes } = entry();
+  const placed = withCheckpoint(first, recorded, wanted, 5000, nodes);
+  assert.equal(placed, { ...first, nodes });
+  assert.is(withCheckpoint(placed, recorded, wanted, 6000, nodes), placed);
   assert.is(authorisedClass(recorded, { ...wanted, specDigest: String(d2) }), 'policy');
   assert.is(authorisedClass(recorded, { ...wanted, manifestDigest: String(d2) }), 'additive');
 });
@@ -104,8 +108,8 @@ test('an unreadable checkpoint is never taken for none', () => {
 
 test('no evidence gate of the network is ever open by itself', () => {
   for (const type of ['OVNDBReady', 'NorthdReady', 'DataPlaneReady', 'NetworkReady'])
-    assert.is(evidenceGate({ type, scope: 'central' })?.state, 'Unknown');
-  assert.is(evidenceGate({ type: 'WorkloadsReady', scope: 'central' }), undefined);
+    assert.is(evidenceGate({ type, scope: 'central' }, undefined)?.state, 'Unknown');
+  assert.is(evidenceGate({ type: 'WorkloadsReady', scope: 'central' }, undefined), undefined);
 });
 
 const deployment = (ready: number): KubeObject => ({

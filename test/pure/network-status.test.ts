@@ -38,6 +38,7 @@ const statusOf = (
     workloads,
     planOnly,
     now: 0,
+    tick: 0,
   });
 const readyOf = (status: JsonObject): string => {
   const found = (status.conditions as JsonObject[]).find((one) => one.type === 'Ready');

@@ -153,6 +153,7 @@ test('installation: a Release that can not be read makes Ready Unknown, whatever
     workloads: { type: 'WorkloadsReady', status: 'Unknown', reason: 'ObservationFailed', message: 'no answer' },
     planOnly: false,
     now: 0,
+    tick: 0,
   });
   const ready = (status.conditions as { type: string; status: string; reason: string }[]).find(
     ({ type }) => type === 'Ready',

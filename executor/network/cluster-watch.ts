@@ -1,0 +1,138 @@
+/** What rounds of observation need to know of the cluster, kept by watches: a round itself costs the API server nothing. */
+import type { Clock, Random } from '../../constructs/lib/clock.ts';
+import { isObject, type JsonObject } from '../../constructs/lib/json.ts';
+import type { KubeClient } from '../kube/client.ts';
+import { Reflector, type ReflectorEvent, type ReflectorTimings } from '../kube/reflector.ts';
+import type { KindRef, KubeObject } from '../kube/types.ts';
+import { type ClusterLook, nodeFactsOf } from '../observe/expect.ts';
+
+export interface ClusterWatchOptions {
+  readonly client: KubeClient;
+  readonly clock: Clock;
+  readonly random: Random;
+  /** Where the network's workloads are. */
+  readonly namespace: string;
+  readonly timings?: Partial<ReflectorTimings>;
+  /** Told of everything about a node that may change where something runs, or whether it does. */
+  readonly onNode: () => void;
+  readonly onProblem: (message: string) => void;
+}
+
+const kinds = {
+  deployments: { apiVersion: 'apps/v1', kind: 'Deployment' },
+  statefulSets: { apiVersion: 'apps/v1', kind: 'StatefulSet' },
+  daemonSets: { apiVersion: 'apps/v1', kind: 'DaemonSet' },
+  replicaSets: { apiVersion: 'apps/v1', kind: 'ReplicaSet' },
+  pods: { apiVersion: 'v1', kind: 'Pod' },
+  nodes: { apiVersion: 'v1', kind: 'Node' },
+  claims: { apiVersion: 'v1', kind: 'PersistentVolumeClaim' },
+  services: { apiVersion: 'v1', kind: 'Service' },
+} as const satisfies Readonly<Record<keyof ClusterLook, KindRef>>;
+const keys = Object.keys(kinds) as (keyof ClusterLook)[];
+
+const list = (value: unknown): JsonObject[] => (Array.isArray(value) ? value.filter(isObject) : []);
+
+/** Of what is kept by the thousand only what a round reads. */
+const slim: Partial<Record<keyof ClusterLook, (object: KubeObject) => KubeObject>> = {
+  pods(pod) {
+    const { namespace, name, uid, resourceVersion, creationTimestamp, deletionTimestamp, ownerReferences } =
+      pod.metadata;
+    const { nodeName, containers, volumes } = pod.spec ?? {};
+    const { phase, podIPs, conditions, containerStatuses } = pod.status ?? {};
+    const mounted = list(containers).map((container) => ({
+      name: container.name,
+      volumeMounts: container.volumeMounts,
+    }));
+    return bare({
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: bare({ namespace, name, uid, resourceVersion, creationTimestamp, deletionTimestamp, ownerReferences }),
+      spec: bare({ nodeName, containers: mounted, volumes }),
+      status: bare({
+        phase,
+        podIPs,
+        conditions: list(conditions).filter(({ type }) => type === 'PodScheduled'),
+        containerStatuses: list(containerStatuses).map(({ name: container, containerID, restartCount }) =>
+          bare({ name: container, containerID, restartCount }),
+        ),
+      }),
+    }) as KubeObject;
+  },
+  nodes(node) {
+    const { name, uid, resourceVersion, labels } = node.metadata;
+    const { addresses, conditions } = node.status ?? {};
+    return bare({
+      apiVersion: 'v1',
+      kind: 'Node',
+      metadata: bare({ name, uid, resourceVersion, labels }),
+      spec: bare({ unschedulable: node.spec?.unschedulable }),
+      status: bare({
+        addresses,
+        conditions: list(conditions)
+          .filter(({ type }) => type === 'Ready')
+          .map(({ type, status }) => ({ type, status })),
+      }),
+    }) as KubeObject;
+  },
+  replicaSets: ({ apiVersion, kind, metadata }) => {
+    const { namespace, name, uid, resourceVersion, ownerReferences } = metadata;
+    return {
+      apiVersion,
+      kind,
+      metadata: bare({ namespace, name, uid, resourceVersion, ownerReferences }),
+    } as KubeObject;
+  },
+};
+
+function bare<T extends JsonObject>(object: T): T {
+  return Object.fromEntries(Object.entries(object).filter(([, value]) => value !== undefined)) as T;
+}
+
+/** Whether a change of a node is more than its heartbeat. */
+function nodeMatters(event: ReflectorEvent): boolean {
+  if (event.type === 'synced') return false;
+  if (event.type !== 'modified') return true;
+  const what = (node: KubeObject): string => JSON.stringify([nodeFactsOf(node), node.metadata.labels ?? {}]);
+  return what(event.object) !== what(event.previous);
+}
+
+export class ClusterWatch {
+  readonly #reflectors: ReadonlyMap<keyof ClusterLook, Reflector>;
+
+  constructor(options: ClusterWatchOptions) {
+    const { client, clock, random, namespace, timings, onNode, onProblem } = options;
+    this.#reflectors = new Map(
+      keys.map((key) => {
+        const transform = slim[key];
+        const reflector = new Reflector({
+          client,
+          clock,
+          random,
+          selection: { ...kinds[key], ...(key === 'nodes' ? {} : { namespace }) },
+          handler: (event) => {
+            if (key === 'nodes' && nodeMatters(event)) onNode();
+          },
+          onProblem: ({ message }) => onProblem(message),
+          ...(transform === undefined ? {} : { transform }),
+          ...(timings === undefined ? {} : { timings }),
+        });
+        return [key, reflector];
+      }),
+    );
+  }
+
+  async run(signal: AbortSignal): Promise<void> {
+    await Promise.all([...this.#reflectors.values()].map((reflector) => reflector.run(signal)));
+  }
+
+  /** What is known now; undefined while one of the kinds was not listed yet, or is not heard of any more. */
+  look(): ClusterLook | undefined {
+    const parts: Partial<Record<keyof ClusterLook, readonly KubeObject[]>> = {};
+    for (const [key, reflector] of this.#reflectors) {
+      const { synced, connected } = reflector.health();
+      if (!synced || !connected) return undefined;
+      parts[key] = [...reflector.objects.values()];
+    }
+    return parts as ClusterLook;
+  }
+}

@@ -1,0 +1,122 @@
+/** What rounds of observation say of an installation: for its gates, and for its status. Pure. */
+import type { DomainCondition } from '../../constructs/api/conditions.ts';
+import { timeText } from '../../constructs/api/conditions.ts';
+import type { InstallationSpec } from '../../constructs/api/kinds/kubeovn-installation-spec.ts';
+import type { Gate } from '../../constructs/api/payload.ts';
+import { isObject, type JsonObject, type JsonValue } from '../../constructs/lib/json.ts';
+import type { RecordPin } from '../observe/topology-record.ts';
+import { evidenceTypes, freshConditions, type Verdict } from '../observe/verdict.ts';
+import type { GateVerdict } from '../release/domain.ts';
+
+/** The last round of an installation. */
+export interface Observed {
+  readonly verdict: Verdict;
+  /** How long it holds. */
+  readonly limitMs: number;
+}
+
+/** What is known of installations by their UID. */
+export interface Observations {
+  of(installationUID: string): Observed | undefined;
+  /** Asks for a round now. It shortens a wait; it decides nothing. */
+  hurry(installationUID: string): void;
+}
+
+/** Gates that only evidence opens, and why one is shut where nothing observes. */
+const unobserved: Readonly<Record<string, string>> = {
+  OVNDBReady: 'no probe reads the OVN databases',
+  NorthdReady: 'no probe asks northd',
+  DataPlaneReady: 'no probe asks OVS and ovn-controller on the nodes',
+  NetworkReady: 'no probe sends packets',
+};
+
+export const isEvidenceGate = ({ type }: Pick<Gate, 'type'>): boolean => Object.hasOwn(unobserved, type);
+
+/** What the gates of a phase are judged by; times are on the clock that never jumps. */
+export interface GateEvidence {
+  readonly observed: Observed | undefined;
+  /** When the gates of this phase were first looked at: the phase was written before. */
+  readonly since: number;
+  readonly tick: number;
+}
+
+/** The verdict of a gate of this domain, or undefined for the common gates. */
+export function evidenceGate(
+  gate: Pick<Gate, 'type' | 'scope'>,
+  evidence: GateEvidence | undefined,
+): GateVerdict | undefined {
+  if (!isEvidenceGate(gate)) return undefined;
+  if (evidence === undefined) {
+    const message = `${unobserved[gate.type]}, and nothing is ready because it was applied`;
+    return { state: 'Unknown', reason: 'NoEvidence', message };
+  }
+  const { observed, since, tick } = evidence;
+  const pending = (message: string): GateVerdict => ({ state: 'Unknown', reason: 'EvidencePending', message });
+  if (observed === undefined) return pending('the first round of evidence is not complete');
+  const { verdict, limitMs } = observed;
+  // What was seen before the phase was written says nothing about what was written.
+  if (verdict.time.startedTick < since) return pending('no round of evidence has begun since the phase was written');
+  const found = freshConditions(verdict, { tick, limitMs }).find(({ type }) => type === gate.type);
+  if (found === undefined) return pending(`${gate.type} is no part of what is observed here`);
+  const { status, reason, message } = found;
+  return { state: status, reason, message, evidenceTime: verdict.time.endedAt };
+}
+
+/** What is told while nothing observes. */
+const noEvidence = (type: string): DomainCondition => ({
+  type,
+  status: 'Unknown',
+  reason: 'NoEvidence',
+  message: 'it is not observed: this executor holds no probe for it',
+});
+
+/** The conditions of an installation from its last round, as they may be told now. */
+export function evidenceConditions(
+  spec: InstallationSpec,
+  observed: Observed | undefined,
+  tick: number,
+): DomainCondition[] {
+  if (observed === undefined) return evidenceTypes(spec).map(noEvidence);
+  const fresh = freshConditions(observed.verdict, { tick, limitMs: observed.limitMs });
+  // A round of an earlier generation may know other parts than the specification has now.
+  return evidenceTypes(spec).map((type) => fresh.find((condition) => condition.type === type) ?? noEvidence(type));
+}
+
+/**
+ * The parts of a status that hold evidence. What the last round did not see, or is too old, is absent; the pin of the
+ * record stays.
+ */
+export function evidenceStatus(
+  before: JsonObject,
+  observed: Observed | undefined,
+  tick: number,
+  pin?: RecordPin,
+): JsonObject {
+  const { topology: topologyBefore, network: _network, hcp: _hcp, ...rest } = before;
+  const kept = isObject(topologyBefore) && isObject(topologyBefore.inventory) ? topologyBefore.inventory : undefined;
+  const inventory = pin === undefined ? kept : ({ ...pin } as JsonObject);
+  const stale = observed === undefined || tick - observed.verdict.time.endedTick > observed.limitMs;
+  const held = stale ? undefined : observed.verdict;
+  const observedAt = held === undefined ? undefined : timeText(held.time.endedAt);
+  const databases = (held?.databases ?? []) as unknown as JsonValue;
+  const topology: JsonObject = {
+    ...(held !== undefined && held.databases.length > 0 ? { databases } : {}),
+    ...(inventory === undefined ? {} : { inventory }),
+  };
+  return {
+    ...rest,
+    ...(Object.keys(topology).length === 0 ? {} : { topology }),
+    ...(held?.network === undefined ? {} : { network: { observedAt, ...held.network } as unknown as JsonObject }),
+    ...(held?.peer === undefined ? {} : { hcp: { observedAt, ...held.peer } as unknown as JsonObject }),
+  };
+}
+
+/** The record that a status pins. */
+export function pinOf(status: JsonObject | undefined): RecordPin | undefined {
+  const { topology } = status ?? {};
+  const inventory = isObject(topology) ? topology.inventory : undefined;
+  if (!isObject(inventory)) return undefined;
+  const { name, uid, digest } = inventory;
+  if (typeof name !== 'string' || typeof uid !== 'string' || typeof digest !== 'string') return undefined;
+  return { name, uid, digest };
+}

@@ -1,0 +1,153 @@
+/**
+ * Observes installations round after round, and keeps the last verdict of each. It writes nothing: gates and status read from
+ * it. What it remembers between rounds goes with the process.
+ */
+import { type Clock, rest } from '../../constructs/lib/clock.ts';
+import { isObject, type JsonObject } from '../../constructs/lib/json.ts';
+import type { KubeClient } from '../kube/client.ts';
+import { type KubeObject, uidOf } from '../kube/types.ts';
+import type { ClusterLook, NetworkNames, PayloadNode } from '../observe/expect.ts';
+import type { PeerObservation } from '../observe/hcp.ts';
+import { type AskedBefore, type RoundDeps, runRound } from '../observe/run-round.ts';
+import type { RecordRead } from '../observe/topology-record.ts';
+import { emptyMemory, freshnessLimitMs, judgeRound, type Memory, type Wanted } from '../observe/verdict.ts';
+import { type Observations, type Observed, pinOf } from './evidence.ts';
+import { readRecord } from './record.ts';
+import { readInstallation } from './snapshot.ts';
+
+/** How sidecars are asked; composed where keys, ports and ways are known. */
+export interface EvidenceSource {
+  readonly ask: RoundDeps['ask'];
+  readonly containers: RoundDeps['containers'];
+  readonly networkNames?: NetworkNames;
+  /** Looks at the other half of a pair; absent where this executor has no provider. */
+  readonly peer?: (installation: KubeObject, signal: AbortSignal) => Promise<PeerObservation>;
+}
+
+export interface ObserverOptions {
+  readonly client: KubeClient;
+  readonly clock: Clock;
+  /** Where records of topologies are. */
+  readonly namespace: string;
+  readonly source: EvidenceSource;
+  readonly look: () => ClusterLook | undefined;
+  /** How many nodes are asked at a time. */
+  readonly atOnce: number;
+  /** Pause between rounds, while something is not well, and while everything is. */
+  readonly openEveryMs?: number;
+  readonly settledEveryMs?: number;
+  readonly log: (level: 'info' | 'warn', message: string) => void;
+}
+
+interface Known {
+  readonly memory: Memory;
+  readonly asked: AskedBefore;
+  readonly observed: Observed | undefined;
+}
+
+export class Observer implements Observations {
+  readonly #options: ObserverOptions;
+  readonly #known = new Map<string, Known>();
+  #wake = new AbortController();
+
+  constructor(options: ObserverOptions) {
+    this.#options = options;
+  }
+
+  of(installationUID: string): Observed | undefined {
+    return this.#known.get(installationUID)?.observed;
+  }
+
+  hurry(_installationUID?: string): void {
+    this.#wake.abort();
+  }
+
+  /** Observes until the signal aborts. `told` hears of every round that ended. */
+  async run(
+    installations: () => readonly KubeObject[],
+    told: (installation: KubeObject) => void,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { clock, openEveryMs = 5_000, settledEveryMs = 15_000, log } = this.#options;
+    while (!signal.aborted) {
+      this.#wake = new AbortController();
+      const all = installations();
+      let settled = true;
+      for (const installation of all) {
+        try {
+          settled = (await this.#observe(installation, signal)) && settled;
+          told(installation);
+        } catch (error) {
+          if (signal.aborted) return;
+          settled = false;
+          log(
+            'warn',
+            `observation of ${installation.metadata.name ?? ''}: ${error instanceof Error ? error.message : String(error)}`,
+          );
+        }
+      }
+      this.#forget(new Set(all.map(uidOf)));
+      const pause = AbortSignal.any([signal, this.#wake.signal]);
+      await rest(clock, settled && all.length > 0 ? settledEveryMs : openEveryMs, pause);
+    }
+  }
+
+  #forget(kept: ReadonlySet<string>): void {
+    for (const uid of this.#known.keys()) if (!kept.has(uid)) this.#known.delete(uid);
+  }
+
+  /** One round. Answers whether all is well. */
+  async #observe(installation: KubeObject, signal: AbortSignal): Promise<boolean> {
+    const { client, clock, namespace, source, look, atOnce, settledEveryMs = 15_000 } = this.#options;
+    const spec = readInstallation(installation).installation?.spec;
+    const seen = look();
+    if (spec === undefined || seen === undefined) return false;
+    const uid = uidOf(installation);
+    const { memory, asked: before } = this.#known.get(uid) ?? { memory: emptyMemory, asked: new Map() };
+    const pin = pinOf(installation.status);
+    const wanted: Wanted = {
+      spec,
+      installation: {
+        namespace: installation.metadata.namespace ?? '',
+        name: installation.metadata.name ?? '',
+        uid,
+      },
+      chartReplicas: spec.central.replicas,
+      pin,
+    };
+    let last = seen;
+    const { round, asked } = await runRound(
+      { wanted, centralNodes: nodesOf(installation.status), networkNames: source.networkNames, memory, before },
+      {
+        clock,
+        atOnce,
+        ask: source.ask,
+        containers: source.containers,
+        // Watches that broke off meanwhile tell nothing new; what they told last still does.
+        look: () => {
+          last = look() ?? last;
+          return last;
+        },
+        peer: (stop) => source.peer?.(installation, stop) ?? Promise.resolve({ type: 'noProvider' }),
+        record: (stop): Promise<RecordRead | undefined> =>
+          pin === undefined ? Promise.resolve(undefined) : readRecord(client, namespace, pin.name, stop),
+      },
+      signal,
+    );
+    const verdict = judgeRound(round, wanted, memory);
+    const took = round.time.endedTick - round.time.startedTick;
+    const observed: Observed = { verdict, limitMs: freshnessLimitMs(took + settledEveryMs) };
+    this.#known.set(uid, { memory: verdict.memory, asked, observed });
+    return verdict.conditions.every(({ type, status }) => status === (type === 'Degraded' ? 'False' : 'True'));
+  }
+}
+
+/** Nodes of OVN central as the status has them from the accepted payload. */
+function nodesOf(status: JsonObject | undefined): PayloadNode[] {
+  const nodes = Array.isArray(status?.nodes) ? status.nodes.filter(isObject) : [];
+  return nodes.map(({ name, uid, addresses }) => ({
+    name: String(name),
+    uid: String(uid),
+    addresses: Array.isArray(addresses) ? addresses.map(String) : [],
+  }));
+}

@@ -1,0 +1,120 @@
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import type { JsonObject } from '../../constructs/lib/json.ts';
+import {
+  evidenceConditions,
+  evidenceGate,
+  evidenceStatus,
+  type Observed,
+  pinOf,
+} from '../../executor/network/evidence.ts';
+import { installationStatus } from '../../executor/network/status.ts';
+import { emptyMemory, judgeRound, type Round } from '../../executor/observe/verdict.ts';
+import { specOf } from './network-fixture.ts';
+import { installation } from './network-support.ts';
+import { centralRound, chassisRound, withoutComponent } from './observe-support.ts';
+
+const spec = specOf();
+const id = { namespace: 'kube-system', name: 'main', uid: 'uid-1' };
+const observedAt = (startedTick: number, changes: Partial<Round> = {}): Observed => {
+  const time = { startedAt: startedTick, endedAt: startedTick + 500, startedTick, endedTick: startedTick + 500 };
+  const round: Round = {
+    time,
+    central: centralRound(),
+    chassis: chassisRound(),
+    peer: { type: 'noProvider' },
+    ...changes,
+  };
+  const verdict = judgeRound(round, { spec, installation: id, chartReplicas: 3, pin: undefined }, emptyMemory);
+  return { verdict, limitMs: 60_000 };
+};
+const gate = (type: string, observed: Observed | undefined, since = 0, tick = 1_000) => {
+  const verdict = evidenceGate({ type, scope: 'central' }, { observed, since, tick });
+  return `${verdict?.state}/${verdict?.reason}`;
+};
+
+test('a gate opens by a round that began after its phase was written, and by no other', () => {
+  assert.is(gate('OVNDBReady', undefined), 'Unknown/EvidencePending');
+  assert.is(gate('OVNDBReady', observedAt(100), 101), 'Unknown/EvidencePending');
+  assert.is(gate('OVNDBReady', observedAt(100), 100), 'True/MembersAgree');
+  assert.is(gate('NorthdReady', observedAt(100)), 'True/OneActive');
+  assert.is(gate('DataPlaneReady', observedAt(100)), 'True/ChassisConnected');
+  assert.is(gate('NetworkReady', observedAt(100)), 'Unknown/ProbeNotConfigured');
+  assert.is(
+    evidenceGate({ type: 'OVNDBReady', scope: 'central' }, { observed: observedAt(100), since: 0, tick: 0 })
+      ?.evidenceTime,
+    600,
+  );
+});
+
+test('a gate is shut by what was seen to be broken, and not by what is too old', () => {
+  const down = { central: centralRound(3, withoutComponent(3, 'nb', 'refused')) };
+  assert.is(gate('OVNDBReady', observedAt(100, down)), 'False/DaemonDown');
+  assert.is(gate('OVNDBReady', observedAt(100, down), 0, 61_000), 'Unknown/EvidenceStale');
+});
+
+test('E9: status holds what the last round saw; a stale one, and none, leave only the pin', () => {
+  const pin = { name: 'record', uid: 'cm-1', digest: `sha256:${'a'.repeat(64)}` };
+  const before: JsonObject = {
+    phase: 'Ready',
+    topology: { inventory: { ...pin }, databases: [] },
+    network: { nodes: 3 },
+    hcp: {},
+  };
+  const fresh = evidenceStatus(before, observedAt(0), 1_000);
+  assert.is((fresh.topology as { databases: unknown[] }).databases.length, 2);
+  assert.equal([fresh.network, fresh.hcp, fresh.phase], [undefined, undefined, 'Ready']);
+  for (const status of [evidenceStatus(before, undefined, 0), evidenceStatus(before, observedAt(0), 99_000)])
+    assert.equal(status, { phase: 'Ready', topology: { inventory: pin } });
+  assert.equal(pinOf(before), pin);
+  assert.equal(pinOf(evidenceStatus({}, undefined, 0, pin)), pin);
+  assert.is(pinOf({ topology: { inventory: { name: 'x' } } }), undefined);
+});
+
+test('E3: Ready is False by what is broken, Unknown by what is not seen, in the reconcile that saw it', () => {
+  const release = {
+    apiVersion: 'keelson.dev/v1alpha1',
+    kind: 'Release',
+    metadata: { name: 'network-main', generation: 1 },
+    status: {
+      observedGeneration: 1,
+      actual: 'sha256:x',
+      conditions: [
+        { type: 'Ready', status: 'True', reason: 'R', message: 'm', lastTransitionTime: '2026-01-01T00:00:00Z' },
+      ],
+    },
+  };
+  const ready = (observed: Observed | undefined): string => {
+    const workloads = { type: 'WorkloadsReady', status: 'True', reason: 'RolledOut', message: '' } as const;
+    const view = { installation: installation(), spec, release, workloads, planOnly: false, now: 0, tick: 1_000 };
+    const status = installationStatus({ ...view, ...(observed && { observed }) });
+    const {
+      status: is,
+      reason,
+      message,
+    } = (status.conditions as { type: string; status: string; reason: string; message: string }[]).find(
+      ({ type }) => type === 'Ready',
+    ) ?? { status: '', reason: '', message: '' };
+    return `${is}/${reason}: ${message}`;
+  };
+  assert.match(ready(undefined), 'Unknown/VerificationPending');
+  assert.match(ready(observedAt(0)), /^Unknown\/VerificationPending: .*NetworkReady, TopologyRecorded$/);
+  assert.match(
+    ready(observedAt(0, { central: centralRound(3, withoutComponent(3, 'nb', 'refused')) })),
+    /^False\/DaemonDown: OVNDBReady: .*node n3/,
+  );
+});
+
+test('what an earlier generation did not know is not observed yet', () => {
+  const conditions = evidenceConditions(
+    specOf({ mode: 'nodeNetworking', external: { northbound: 'tcp:a:1', southbound: 'tcp:a:2' } }),
+    observedAt(0),
+    0,
+  );
+  assert.equal(
+    conditions.slice(0, 3).map(({ type, reason }) => `${type} ${reason}`),
+    ['DataPlaneReady ChassisConnected', 'NetworkReady ProbeNotConfigured', 'HCPReady NoEvidence'],
+  );
+});
+
+test.run();
