@@ -45,6 +45,7 @@ const probed: InstallationSpec = specOf({
 
 const time = (n = 0): Round['time'] => ({
   startedAt: n * 10_000,
+  startedTick: n * 10_000,
   endedAt: n * 10_000 + 500,
   endedTick: n * 10_000 + 500,
 });
