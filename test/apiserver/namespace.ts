@@ -13,6 +13,8 @@ export async function freshNamespace(admin: AdminClient, prefix: string): Promis
 export interface TokenInput {
   readonly audiences?: readonly string[];
   readonly expirationSeconds?: number;
+  /** The pod that the token is bound to, as a kubelet would ask for it. */
+  readonly pod?: { readonly name: string; readonly uid: string };
 }
 
 /** A token of a service account through the TokenRequest API; the account is created when it is absent. */
@@ -31,6 +33,7 @@ export async function serviceAccountToken(
   const spec = {
     ...(input.audiences === undefined ? {} : { audiences: input.audiences }),
     expirationSeconds: input.expirationSeconds ?? 3600,
+    ...(input.pod === undefined ? {} : { boundObjectRef: { apiVersion: 'v1', kind: 'Pod', ...input.pod } }),
   };
   const reply = await admin.expect('POST', `${accounts}/${name}/token`, {
     body: { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec },
