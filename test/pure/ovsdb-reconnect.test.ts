@@ -208,8 +208,10 @@ test('an update that comes in one piece with the answer is applied after it', as
 
 test('rows that disagree with the server are let go and read anew', async () => {
   const first = plain({ monitor_cond_since: [false, 't1', everything(1)] });
-  const second = plain({ monitor_cond_since: (params) => [params[3] === 't1', 't5', everything(7)] });
-  const { clock, events, peers, stop } = bed([first, second]);
+  const second = plain({
+    monitor_cond_since: (params) => [params[3] !== '00000000-0000-0000-0000-000000000000', 't5', everything(7)],
+  });
+  const { clock, events, calls, peers, stop } = bed([first, second]);
   await ready();
   await notify(peers[0], 'update3', ['rows', 't2', { T: { unknown: { modify: { n: 2 } } } }]);
   const lost = events.at(-1);
@@ -217,6 +219,8 @@ test('rows that disagree with the server are let go and read anew', async () => 
   await clock.advance(1000);
   await ready();
   assert.is(numbers(events.at(-1)), 7);
+  const asked = calls.filter(([method]) => method === 'monitor_cond_since').map(([, params]) => params[3]);
+  assert.is(asked.at(-1), '00000000-0000-0000-0000-000000000000');
   await stop();
 });
 
