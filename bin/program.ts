@@ -10,6 +10,8 @@ interface Root {
   readonly program: Command;
   /** The action of a command. Its file is loaded when it is called: most commands need little of what others need. */
   action<O>(load: () => Promise<{ run: Run<O> }>): (...args: unknown[]) => Promise<void>;
+  /** Says how a command ended that is no action of this table. */
+  ended(code: ExitCode): void;
   code(): ExitCode;
 }
 
@@ -41,6 +43,9 @@ function root(invocation: Invocation, json: boolean): Root {
         const positional = command.processedArgs.map((value) => String(value ?? ''));
         code = await run(invocation, command.optsWithGlobals() as never, ...positional);
       },
+    ended(given) {
+      code = given;
+    },
     code: () => code,
   };
 }
@@ -191,8 +196,12 @@ function helpCommands({ program, action }: Root): void {
     });
 }
 
-/** The executor's command belongs to the program that runs in a cluster; people never wait for it to load. */
+/** Commands of the programs that run in a cluster; people never wait for them to load. */
 async function runningCommands(root: Root, invocation: Invocation, verb: string | undefined): Promise<void> {
+  if (verb === 'probe') {
+    const { probeCommand } = await import('./commands/probe.ts');
+    root.program.addCommand(probeCommand(invocation, root.ended));
+  }
   if (verb !== 'executor') return;
   const { executorCommand } = await import('./commands/executor.ts');
   root.program.addCommand(executorCommand(invocation));

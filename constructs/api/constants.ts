@@ -140,6 +140,17 @@ export const ports = {
   convertSpare: 10679,
 } as const;
 
+/** Where a probe finds its token and whom it believes. */
+export const evidenceMount = '/var/run/secrets/keelson.dev/evidence';
+
+/** Containers in which probes run, by the kind of their evidence. */
+export const probeContainers = {
+  central: 'keelson-probe',
+  chassis: 'keelson-probe',
+  drain: 'keelson-drain-probe',
+  network: 'keelson-network-probe',
+} as const;
+
 /** Timings in milliseconds. Parts take them as an options object, so that tests can shorten them. */
 export const timings = {
   lease: { durationMs: 30_000, renewMs: 10_000 },

@@ -14,6 +14,7 @@ import type { Collectors } from '../../probes/server/collector.ts';
 import { makeOffer } from '../../probes/server/offer.ts';
 import { type ProbeOptions, runProbe } from '../../probes/server/run.ts';
 import { tiedDirectory } from '../tools/directory.ts';
+import { freePort } from '../tools/ports.ts';
 
 /** Evidence servers and the executor's end of them, in one process and on loopback. */
 
@@ -104,6 +105,11 @@ export async function executorBed() {
     believe,
     validity,
     trust: () => trust,
+    /** Lets the token of a pod prove it. */
+    know(subject: EvidenceSubject): void {
+      subjects.set(tokenOf(subject), subject);
+    },
+    freePort,
     async start(n: number, over: Partial<ProbeOptions<'chassis'>> = {}): Promise<RunningProbe> {
       const subject = subjectOf(n);
       const tokenFile = join(directory.path, `token-${n}`);

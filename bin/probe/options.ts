@@ -1,0 +1,101 @@
+import { isIP } from 'node:net';
+import { parseArgs } from 'node:util';
+import { evidenceMount, ports } from '../../constructs/api/constants.ts';
+import type { EvidenceSubject } from '../../constructs/api/evidence.ts';
+
+/** What a probe is started with. Read by hand: the library for command lines costs a sidecar 5 MiB. */
+
+export const probeKinds = ['central', 'chassis'] as const;
+export type ProbeKind = (typeof probeKinds)[number];
+
+export interface ProbeSettings {
+  readonly kind: ProbeKind;
+  readonly subject: Omit<EvidenceSubject, 'nodeBootID'>;
+  readonly addresses: readonly string[];
+  readonly ports: readonly number[];
+  /** Folder of the token and of the authorities that are believed. */
+  readonly trust: string;
+  readonly ovnRun: string;
+  readonly ovnData: string;
+  readonly ovsRun: string;
+  readonly bridge: string;
+  readonly limitMs: number;
+}
+
+export type Parsed =
+  | { readonly type: 'run'; readonly settings: ProbeSettings }
+  | { readonly type: 'invalid'; readonly problems: readonly string[] };
+
+const portsOf: Readonly<Record<ProbeKind, readonly number[]>> = {
+  central: [ports.central, ports.centralSpare],
+  chassis: [ports.chassis, ports.chassisSpare],
+};
+
+const options = {
+  port: { type: 'string', multiple: true },
+  container: { type: 'string', default: 'keelson-probe' },
+  trust: { type: 'string', default: evidenceMount },
+  'ovn-run': { type: 'string', default: '/var/run/ovn' },
+  'ovn-data': { type: 'string', default: '/etc/ovn' },
+  'ovs-run': { type: 'string', default: '/var/run/openvswitch' },
+  bridge: { type: 'string', default: 'br-int' },
+  'limit-ms': { type: 'string', default: '3000' },
+} as const;
+
+/** Where a pod learns who it is: variables that its manifest fills. */
+const variables = { namespace: 'POD_NAMESPACE', pod: 'POD_NAME', podUID: 'POD_UID', node: 'NODE_NAME' } as const;
+
+/** Reads command line and environment; everything that is wrong with them at once. */
+export function parseProbe(args: readonly string[], env: Readonly<Record<string, string | undefined>>): Parsed {
+  const kind = probeKinds.find((one) => one === args[0]);
+  if (kind === undefined)
+    return { type: 'invalid', problems: [`say what to observe: keelson probe ${probeKinds.join('|')}`] };
+  let values: ReturnType<typeof flags>;
+  try {
+    values = flags(args.slice(1));
+  } catch (error) {
+    return { type: 'invalid', problems: [error instanceof Error ? error.message : 'the options can not be read'] };
+  }
+  const problems: string[] = [];
+  const variable = (name: string): string => {
+    const value = env[name] ?? '';
+    if (value === '') problems.push(`${name} is not set: it has to come from the pod's manifest`);
+    return value;
+  };
+  const whole = (name: string, text: string, most: number): number => {
+    const value = Number(text);
+    if (!/^[0-9]+$/.test(text) || value < 1 || value > most)
+      problems.push(`--${name} ${text} is not between 1 and ${most}`);
+    return value;
+  };
+  const subject = {
+    namespace: variable(variables.namespace),
+    pod: variable(variables.pod),
+    podUID: variable(variables.podUID),
+    node: variable(variables.node),
+    container: values.container,
+  };
+  const addresses = variable('POD_IPS')
+    .split(',')
+    .filter((address) => isIP(address) !== 0);
+  const chosen = values.port?.map((text) => whole('port', text, 65_535)) ?? portsOf[kind];
+  const limitMs = whole('limit-ms', values['limit-ms'], 60_000);
+  if (problems.length > 0) return { type: 'invalid', problems };
+  return {
+    type: 'run',
+    settings: {
+      kind,
+      subject,
+      addresses,
+      ports: chosen,
+      trust: values.trust,
+      ovnRun: values['ovn-run'],
+      ovnData: values['ovn-data'],
+      ovsRun: values['ovs-run'],
+      bridge: values.bridge,
+      limitMs,
+    },
+  };
+}
+
+const flags = (args: readonly string[]) => parseArgs({ args: [...args], options, strict: true }).values;

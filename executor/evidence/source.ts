@@ -1,0 +1,61 @@
+import { probeContainers, timings } from '../../constructs/api/constants.ts';
+import type { EvidenceKind } from '../../constructs/api/evidence/words.ts';
+import type { Clock } from '../../constructs/lib/clock.ts';
+import type { KubeClient } from '../kube/client.ts';
+import type { CredentialSource } from '../kube/credentials.ts';
+import type { EvidenceSource } from '../network/observer.ts';
+import { AuthorityKeeper, type KeeperTimings } from '../pki/keeper.ts';
+import { reviewToken } from '../pki/token.ts';
+import { kubeletWay } from './forward.ts';
+import { type PullOptions, pullEvidence } from './pull.ts';
+import { type ProbeTarget, probePorts } from './target.ts';
+import { directWay, type Way } from './way.ts';
+
+export interface SourceOptions {
+  readonly client: KubeClient;
+  readonly clock: Clock;
+  /** Where the authority lies. */
+  readonly namespace: string;
+  /** Where probes read whom they believe. */
+  readonly probeNamespace: string;
+  /** For the way through the kubelet. */
+  readonly credentials: CredentialSource;
+  readonly keeper?: Partial<KeeperTimings>;
+  readonly log: (level: 'info' | 'warn', message: string) => void;
+  readonly signal: AbortSignal;
+}
+
+const connectMs = 2_000;
+
+/** Straight first; through API server and kubelet once, where nobody answers. */
+const waysTo = (target: ProbeTarget, credentials: CredentialSource): readonly Way[] => [
+  ...target.addresses.slice(0, 1).map((address) => directWay(address, connectMs)),
+  kubeletWay(credentials, target, connectMs),
+];
+
+const portsOf: Readonly<Partial<Record<EvidenceKind, readonly number[]>>> = probePorts;
+
+/** Asks probes, and keeps the authority that both sides prove themselves by. `running` ends with the signal. */
+export function evidenceSource(options: SourceOptions): { source: EvidenceSource; running: Promise<void> } {
+  const { client, clock, credentials, log, signal } = options;
+  const keeper = new AuthorityKeeper({
+    ...options,
+    ...(options.keeper === undefined ? {} : { timings: options.keeper }),
+  });
+  const pulling: PullOptions = {
+    clock,
+    trust: () => keeper.trust(),
+    enroller: {
+      validity: () => keeper.validity(),
+      review: (token, limit) => reviewToken(client, token, limit),
+    },
+    ways: (target) => waysTo(target, credentials),
+    ports: ({ kind }) => portsOf[kind] ?? [],
+    limitMs: timings.evidence.nodeProbeMs,
+    log: (message) => log('warn', message),
+  };
+  return {
+    source: { ask: (target, limit) => pullEvidence(target, pulling, limit), containers: probeContainers },
+    running: keeper.run(signal),
+  };
+}

@@ -1,0 +1,68 @@
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { nodeLayer, unprivilegedUser } from './base.ts';
+import { type BuiltImage, buildImage, hostArchitecture } from './build.ts';
+import { bundleScript } from './bundle.ts';
+
+/**
+ * How Node runs the probe: small heaps, no compiler, which would keep code of what runs a few times a minute, and no snapshot,
+ * which holds more of Node than a probe uses.
+ */
+export const probeFlags = [
+  '--no-node-snapshot',
+  '--lite-mode',
+  '--max-old-space-size=24',
+  '--max-semi-space-size=1',
+] as const;
+
+/** The environment of the probe in its image. */
+export const probeEnvironment = { PATH: '/bin', HOME: '/tmp', UV_THREADPOOL_SIZE: '2', MALLOC_ARENA_MAX: '1' } as const;
+
+/** Entries of the programs of the image: what serves, and what makes its keys. */
+export interface ProbePrograms {
+  /** bin/probe.ts */
+  readonly entry: string;
+  /** bin/probe-offer.ts */
+  readonly offer: string;
+}
+
+/** Bundles both programs into a folder, beside one another. @returns the file of the one that serves. */
+export async function bundleProbe({ entry, offer }: ProbePrograms, folder: string): Promise<string> {
+  await mkdir(folder, { recursive: true });
+  const output = join(folder, 'keelson');
+  await bundleScript(entry, output);
+  await bundleScript(offer, `${output}-offer`);
+  return output;
+}
+
+export interface ProbeImageInput extends ProbePrograms {
+  /** Folder for the bundles and the layout. */
+  readonly cache: string;
+  /** The pinned Node's binary: the process that runs this, unless another is named. */
+  readonly node?: string;
+}
+
+/**
+ * The image of the probes. It moves on its own, since a new one restarts the pods of OVN; and it holds little, since every
+ * node runs it.
+ */
+export async function buildProbeImage(input: ProbeImageInput): Promise<BuiltImage> {
+  const program = await bundleProbe(input, join(input.cache, 'probe'));
+  return buildImage({
+    layout: join(input.cache, 'layouts', 'probe'),
+    layers: [
+      await nodeLayer(input.node ?? process.execPath),
+      [
+        { type: 'file', path: 'keelson', mode: 0o644, source: program },
+        { type: 'file', path: 'keelson-offer', mode: 0o644, source: `${program}-offer` },
+      ],
+    ],
+    config: {
+      entrypoint: ['/bin/node', ...probeFlags, '/keelson'],
+      user: `${unprivilegedUser}:${unprivilegedUser}`,
+      env: probeEnvironment,
+      workingDir: '/',
+    },
+    architecture: hostArchitecture(process.arch),
+  });
+}

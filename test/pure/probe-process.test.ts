@@ -1,0 +1,97 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import { suite } from 'uvu';
+import * as assert from 'uvu/assert';
+import { bundleProbe, probeEnvironment, probeFlags } from '../../images/probe.ts';
+import { executorBed, subjectOf, targetOf, tokenOf } from './evidence-bed.ts';
+
+const test = suite('probe process');
+const bed = await executorBed();
+await bed.believe([await bed.newAuthority('first')]);
+const source = (path: string): string => fileURLToPath(new URL(`../../bin/${path}`, import.meta.url));
+const program = await bundleProbe({ entry: source('probe.ts'), offer: source('probe-offer.ts') }, bed.directory);
+test.after(() => bed.stop());
+
+const memoryLimitKiB = 60 * 1024;
+
+/** Resident memory of a process, and the most it ever had. */
+async function memoryOf(pid: number): Promise<{ now: number; peak: number }> {
+  const status = await readFile(`/proc/${pid}/status`, 'utf8');
+  const of = (name: string): number => Number(new RegExp(`^${name}:\\s+(\\d+) kB`, 'm').exec(status)?.[1]);
+  return { now: of('VmRSS'), peak: of('VmHWM') };
+}
+
+test('the program of the image serves, is enrolled, tells which daemons are absent, and stays within its memory', async () => {
+  const subject = subjectOf(1);
+  bed.know(subject);
+  await writeFile(join(bed.directory, 'token'), tokenOf(subject));
+  const where = ['--trust', bed.directory, '--ovn-run', bed.directory, '--ovs-run', bed.directory];
+  const port = await bed.freePort();
+  const child = spawn(
+    process.execPath,
+    [...probeFlags, program, 'probe', 'chassis', '--port', String(port), ...where],
+    {
+      stdio: ['ignore', 'ignore', 'pipe'],
+      env: {
+        ...probeEnvironment,
+        POD_NAMESPACE: subject.namespace,
+        POD_NAME: subject.pod,
+        POD_UID: subject.podUID,
+        NODE_NAME: subject.node,
+        POD_IPS: '127.0.0.1',
+      },
+    },
+  );
+  const ended = once(child, 'exit');
+  const said: string[] = [];
+  const up = Promise.withResolvers<void>();
+  createInterface({ input: child.stderr }).on('line', (line) => {
+    said.push(line);
+    if (line.includes('listening')) up.resolve();
+  });
+  try {
+    await Promise.race([up.promise, ended.then(() => assert.unreachable(said.join('\n')))]);
+    const ask = () => bed.pull(targetOf(subject), bed.pulling([port], { limitMs: 20_000 }));
+    const first = await ask();
+    if (first.type !== 'Evidence') throw new Error(JSON.stringify([first, said]));
+    const { facts, problems } = first.evidence;
+    assert.equal(facts, {});
+    assert.equal(
+      problems.map(({ component, code }) => [component, code]),
+      [
+        ['ovsdb', 'refused'],
+        ['controller', 'refused'],
+        ['vswitchd', 'refused'],
+      ],
+    );
+    for (let turn = 0; turn < 60; turn += 1) assert.is((await ask()).type, 'Evidence');
+    const { now, peak } = await memoryOf(child.pid ?? 0);
+    console.log(`probe process: ${(now / 1024).toFixed(1)} MiB resident, ${(peak / 1024).toFixed(1)} MiB at most`);
+    assert.ok(peak < memoryLimitKiB, `${peak} KiB`);
+    assert.not.match(said.join('\n'), /PRIVATE KEY|token-of/);
+  } finally {
+    child.kill('SIGTERM');
+    await ended;
+  }
+});
+
+test('what the pod does not say is asked for, all at once', async () => {
+  const child = spawn(process.execPath, [program, 'probe', 'central', '--limit-ms', '0'], {
+    stdio: ['ignore', 'ignore', 'pipe'],
+    env: {},
+  });
+  let said = '';
+  child.stderr.on('data', (chunk) => {
+    said += chunk;
+  });
+  const [code] = await once(child, 'close');
+  assert.is(code, 2);
+  for (const name of ['POD_NAMESPACE', 'POD_NAME', 'POD_UID', 'NODE_NAME', 'POD_IPS', '--limit-ms'])
+    assert.match(said, name);
+});
+
+test.run();
