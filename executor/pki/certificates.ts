@@ -1,11 +1,13 @@
 import 'reflect-metadata';
 import { createPrivateKey, type KeyObject, randomBytes, webcrypto } from 'node:crypto';
 import {
+  AuthorityKeyIdentifierExtension,
   BasicConstraintsExtension,
   ExtendedKeyUsageExtension,
   KeyUsageFlags,
   KeyUsagesExtension,
   SubjectAlternativeNameExtension,
+  SubjectKeyIdentifierExtension,
   X509Certificate,
   X509CertificateGenerator,
 } from '@peculiar/x509';
@@ -57,6 +59,7 @@ export async function makeAuthority(name: string, validity: Validity): Promise<K
       // It signs for no other authority.
       new BasicConstraintsExtension(true, 0, true),
       new KeyUsagesExtension(KeyUsageFlags.keyCertSign | KeyUsageFlags.cRLSign, true),
+      await SubjectKeyIdentifierExtension.create(keys.publicKey),
     ],
   });
   return { certificate: certificate.toString('pem'), key: await pemOf(keys.privateKey) };
@@ -68,6 +71,12 @@ export function signingAlgorithm(key: KeyObject) {
   if (key.asymmetricKeyType === 'rsa') return { name: 'RSASSA-PKCS1-v1_5', hash: 'SHA-256' } as const;
   if (curve === 'prime256v1') return algorithm;
   return curve === 'secp384r1' ? ({ name: 'ECDSA', namedCurve: 'P-384', hash: 'SHA-384' } as const) : undefined;
+}
+
+/** Which key signed: successive authorities may have one name, and a verifier takes the first of that name otherwise. */
+function issuerKeyOf(issuer: X509Certificate): AuthorityKeyIdentifierExtension[] {
+  const held = Array.from(issuer.extensions).find((one) => one instanceof SubjectKeyIdentifierExtension);
+  return held === undefined ? [] : [new AuthorityKeyIdentifierExtension(held.keyId)];
 }
 
 interface Leaf {
@@ -103,6 +112,7 @@ async function sign({ authority, publicKey, name, usage, names, validity }: Leaf
       new KeyUsagesExtension(KeyUsageFlags.digitalSignature, true),
       new ExtendedKeyUsageExtension([usage], true),
       new SubjectAlternativeNameExtension([...names], true),
+      ...issuerKeyOf(issuer),
     ],
   });
   return certificate.toString('pem');

@@ -55,12 +55,14 @@ export async function collectNeeds(
   const images = new Map<string, string>();
   const chartImages = new Set<string>();
   const own = [loaded.cluster.spec.images.executor, loaded.cluster.spec.images.probe ?? []].flat();
+  const ownKeys = new Set(own.map(keyOf));
   for (const text of own) if (parseImageRef(text)?.digest === undefined) images.set(keyOf(text), text);
   for (const release of collected.releases) {
     const objects: JsonObject[] = release.phases.flatMap((phase) => phase.objects.map((o) => o.object));
     for (const text of imagesToLock(objects, imageSearch(loaded, release))) {
       if (!images.has(keyOf(text))) images.set(keyOf(text), text);
-      if (release.charts.length > 0) chartImages.add(keyOf(text));
+      // The probe's sidecars are in a chart's workloads, and move on their own.
+      if (release.charts.length > 0 && !ownKeys.has(keyOf(text))) chartImages.add(keyOf(text));
     }
   }
   const needs: LockNeeds = {

@@ -52,6 +52,13 @@ export function podSpecOf(object: ChartObject): JsonObject | undefined {
   return isObject(template) && isObject(template.spec) ? template.spec : undefined;
 }
 
+/** The same workload with another pod template's spec. */
+export function withPodSpec(object: ChartObject, podSpec: JsonObject): ChartObject {
+  const spec = member(object.body, 'spec');
+  const template = member(spec, 'template');
+  return withBody(object, { ...object.body, spec: { ...spec, template: { ...template, spec: podSpec } } });
+}
+
 /** All containers of a pod, init containers included. */
 function containersOf(podSpec: JsonObject): JsonObject[] {
   return [...items(podSpec.initContainers), ...items(podSpec.containers)];

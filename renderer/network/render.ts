@@ -19,6 +19,7 @@ import { toReleaseObject } from './bindings.ts';
 import { filterHooks } from './hooks.ts';
 import { type ChartObject, toChartObject, withBody } from './object.ts';
 import { networkPhases } from './phases.ts';
+import { injectProbes } from './probes.ts';
 import { refusals } from './refusals.ts';
 import { mergeNodeSelector } from './selector.ts';
 import { chartTLSTemplate, nativeTLSKeys, renameTLSSecret } from './tls.ts';
@@ -198,11 +199,13 @@ async function renderChart(context: Context, chart: LoadedChart, place: CentralP
     spec.mode === 'centralOnly' ? undefined : spec.dataPlane.nodeSelector,
     inventory,
   );
+  const probed = injectProbes(selected.objects, loaded.cluster.spec.images.probe);
   const extraKinds = loaded.cluster.spec.allow.extraKinds;
   const problems = [
     ...read.problems,
     ...hooks.problems,
     ...selected.problems,
+    ...probed.problems,
     ...acceptChart({
       spec,
       namespace,
@@ -213,7 +216,7 @@ async function renderChart(context: Context, chart: LoadedChart, place: CentralP
     }),
   ];
   if (problems.length > 0) return { ok: false, problems };
-  const phases = networkPhases(selected.objects, spec, extraKinds);
+  const phases = networkPhases(probed.objects, spec, extraKinds);
   const kind = { apiVersion: networkApiVersion, kind: installationKind };
   const specObject = isObject(context.source.value.spec) ? context.source.value.spec : {};
   return {

@@ -3,7 +3,7 @@ import type { Inventory } from '../../constructs/api/inventory.ts';
 import type { JsonObject } from '../../constructs/lib/json.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
 import { matchesSelector } from './addresses.ts';
-import { type ChartObject, describeObject, items, member, podSpecOf, stringMap, withBody } from './object.ts';
+import { type ChartObject, describeObject, items, member, podSpecOf, stringMap, withPodSpec } from './object.ts';
 import { isDataPlaneWorkload } from './table.ts';
 
 export interface MergedSelectors {
@@ -11,12 +11,6 @@ export interface MergedSelectors {
   /** `Kind/name` of the workloads that were touched, sorted. */
   readonly touched: readonly string[];
   readonly problems: readonly Problem[];
-}
-
-function replacePodSpec(object: ChartObject, podSpec: JsonObject): ChartObject {
-  const spec = member(object.body, 'spec');
-  const template = member(spec, 'template');
-  return withBody(object, { ...object.body, spec: { ...spec, template: { ...template, spec: podSpec } } });
 }
 
 /** Label keys that a required node affinity demands. */
@@ -70,7 +64,7 @@ export function mergeNodeSelector(
         remedy: 'label a node with both, or change the selector',
       });
     touched.push(`${object.kind}/${object.name}`);
-    return replacePodSpec(object, { ...podSpec, nodeSelector: { ...present, ...selector } });
+    return withPodSpec(object, { ...podSpec, nodeSelector: { ...present, ...selector } });
   });
   return { objects: merged, touched: touched.sort(), problems };
 }

@@ -1,0 +1,82 @@
+import { evidenceMount, evidenceTrust, probeContainers } from '../api/constants.ts';
+import { evidenceAudience } from '../api/evidence/identity.ts';
+import type { JsonObject } from '../lib/json.ts';
+
+/**
+ * The sidecar that tells the executor what the daemons beside it say. It declares no ports and no probes, so that it neither
+ * takes a port from the scheduler nor makes its pod unready; and it has no account at the API server: over the usual
+ * place of the token lies an empty volume, and its own token is good for nothing but to prove which pod it is.
+ */
+
+export interface SidecarOptions {
+  readonly kind: 'central' | 'chassis';
+  readonly image: string;
+  /** Mounts of the daemons' own folders, as their container has them. */
+  readonly folders: readonly JsonObject[];
+  /** Account of the daemons: their sockets are theirs alone. */
+  readonly runAsUser?: number;
+}
+
+export interface Sidecar {
+  readonly container: JsonObject;
+  readonly volumes: readonly JsonObject[];
+}
+
+const volumes = { evidence: 'keelson-evidence', noToken: 'keelson-no-token' } as const;
+const usualToken = '/var/run/secrets/kubernetes.io/serviceaccount';
+const tokenSeconds = 3_600;
+
+const fieldVariable = (name: string, fieldPath: string): JsonObject => ({
+  name,
+  valueFrom: { fieldRef: { apiVersion: 'v1', fieldPath } },
+});
+
+export function evidenceSidecar({ kind, image, folders, runAsUser }: SidecarOptions): Sidecar {
+  return {
+    container: {
+      name: probeContainers[kind],
+      image,
+      args: ['probe', kind],
+      env: [
+        fieldVariable('POD_NAMESPACE', 'metadata.namespace'),
+        fieldVariable('POD_NAME', 'metadata.name'),
+        fieldVariable('POD_UID', 'metadata.uid'),
+        fieldVariable('NODE_NAME', 'spec.nodeName'),
+        fieldVariable('POD_IPS', 'status.podIPs'),
+      ],
+      resources: { requests: { cpu: '10m', memory: '64Mi' }, limits: { memory: '128Mi' } },
+      securityContext: {
+        ...(runAsUser === undefined ? {} : { runAsUser }),
+        privileged: false,
+        allowPrivilegeEscalation: false,
+        readOnlyRootFilesystem: true,
+        capabilities: { drop: ['ALL'] },
+      },
+      terminationMessagePolicy: 'FallbackToLogsOnError',
+      volumeMounts: [
+        ...folders.map((mount) => ({ ...mount, readOnly: true })),
+        { name: volumes.evidence, mountPath: evidenceMount, readOnly: true },
+        { name: volumes.noToken, mountPath: usualToken, readOnly: true },
+      ],
+    },
+    volumes: [
+      {
+        name: volumes.evidence,
+        projected: {
+          sources: [
+            { serviceAccountToken: { audience: evidenceAudience, expirationSeconds: tokenSeconds, path: 'token' } },
+            // The executor writes it; a pod that starts before waits for nobody.
+            {
+              configMap: {
+                name: evidenceTrust.name,
+                items: [{ key: evidenceTrust.key, path: evidenceTrust.key }],
+                optional: true,
+              },
+            },
+          ],
+        },
+      },
+      { name: volumes.noToken, emptyDir: {} },
+    ],
+  };
+}
