@@ -23,13 +23,13 @@ export function switchFacts(options: ChassisOptions, look: Look): Promise<Result
       if (datapaths.type !== 'ok') return datapaths;
       const version = await control.ask('version', [], readVersion);
       if (version.type !== 'ok') return version;
-      // With several of them it would take the whole list of ports to tell which one the bridge is on.
-      const [datapath, other] = datapaths.value;
+      // `type@bridge`, a line for every bridge that runs.
+      const running = datapaths.value.find((line) => line.endsWith(`@${bridge}`));
       return ok({
         bridge: {
           name: bridge,
           inVswitchd: bridges.value.includes(bridge),
-          ...(datapath === undefined || other !== undefined ? {} : { datapath: datapath.slice(0, 64) }),
+          ...(running === undefined ? {} : { datapath: running.slice(0, -bridge.length - 1).slice(0, 64) }),
         },
         version: version.value,
         daemon,

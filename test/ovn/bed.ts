@@ -81,7 +81,12 @@ export class OvnBed {
 
   /** Starts a script in a process group of its own, inside the bed's network or outside it. */
   script(name: string, env: Env, network: Network = 'inside', ...args: string[]): ScriptRun {
-    const child = spawn('nsenter', this.#argv(['bash', join(scripts, name), ...args], network), {
+    return this.daemon(['bash', join(scripts, name), ...args], env, network);
+  }
+
+  /** Starts a program that stays in the foreground, in the same way. */
+  daemon(argv: readonly string[], env: Env, network: Network = 'inside'): ScriptRun {
+    const child = spawn('nsenter', this.#argv(argv, network), {
       env,
       detached: true,
       stdio: ['ignore', 'pipe', 'pipe'],

@@ -1,13 +1,10 @@
 /** The entry scripts of the OVN runtime image, run for real: a RAFT cluster of three, northd, and a node. */
-import { execFile } from 'node:child_process';
-import { mkdir, readFile } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { type Env, eventually, OvnBed, pidOf, type ScriptRun } from './bed.ts';
-
-const run = promisify(execFile);
+import { certificates } from './certificates.ts';
 
 interface Context {
   bed: OvnBed;
@@ -70,30 +67,6 @@ const nbctl = (bed: OvnBed, ...args: string[]) =>
     ['ovn-nbctl', '--timeout=15', `--db=${addresses.map((ip) => `tcp:${ip}:6641`).join(',')}`, ...args],
     bed.dirs('client'),
   );
-
-/** An authority and one certificate of it, under the names that the scripts expect. */
-async function certificates(dir: string): Promise<void> {
-  await mkdir(dir);
-  const openssl = (...args: string[]) => run('openssl', args, { cwd: dir });
-  const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes'];
-  await openssl('req', '-x509', ...key, '-keyout', 'cakey', '-out', 'cacert', '-subj', '/CN=ovn-ca', '-days', '2');
-  await openssl('req', ...key, '-keyout', 'key', '-out', 'request', '-subj', '/CN=ovn');
-  await openssl(
-    'x509',
-    '-req',
-    '-in',
-    'request',
-    '-CA',
-    'cacert',
-    '-CAkey',
-    'cakey',
-    '-CAcreateserial',
-    '-out',
-    'cert',
-    '-days',
-    '2',
-  );
-}
 
 const test = suite<Context>('runtime');
 
