@@ -181,6 +181,21 @@ function keyCommands({ program, action }: Root): void {
     .action(action(() => import('./commands/keys-untrust.ts')));
 }
 
+function pkiCommands({ program, action }: Root): void {
+  const pki = program.command('pki').description('the authority that signs for the executor and its probes');
+  const namespace = ['-n, --namespace <name>', 'namespace of the executor', 'keelson-system'] as const;
+  pki
+    .command('status')
+    .description('who signs, who is believed, and what comes next')
+    .option(...namespace)
+    .action(action(() => import('./commands/pki-status.ts')));
+  pki
+    .command('rotate')
+    .description('ask for another authority; the old one is believed until what it signed has expired')
+    .option(...namespace)
+    .action(action(() => import('./commands/pki-rotate.ts')));
+}
+
 function helpCommands({ program, action }: Root): void {
   program
     .command('explain <reason>')
@@ -214,6 +229,7 @@ export async function main(args: readonly string[], invocation: Invocation): Pro
   renderingCommands(made);
   clusterCommands(made);
   keyCommands(made);
+  pkiCommands(made);
   helpCommands(made);
   try {
     await runningCommands(made, invocation, args[0]);

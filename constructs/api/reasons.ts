@@ -3,12 +3,14 @@ import { applyReasons } from './reasons/apply.ts';
 import { evidenceReasons } from './reasons/evidence.ts';
 import { gateReasons } from './reasons/gates.ts';
 import { inputReasons } from './reasons/input.ts';
+import { pkiReasons } from './reasons/pki.ts';
 import type { Reason } from './reasons/reason.ts';
 import { sourceReasons } from './reasons/source.ts';
 
 /** The closed table of reasons: what status, events, `keelson explain` and the reference say. */
 export const reasons: readonly Reason[] = [
   ...inputReasons,
+  ...pkiReasons,
   ...acceptanceReasons,
   ...sourceReasons,
   ...applyReasons,

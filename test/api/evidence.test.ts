@@ -3,6 +3,8 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
+import type { Invocation } from '../../bin/invocation.ts';
+import { main } from '../../bin/program.ts';
 import { evidenceSecret, evidenceTrust } from '../../constructs/api/constants.ts';
 import { evidenceAudience } from '../../constructs/api/evidence/identity.ts';
 import type { EvidenceSubject } from '../../constructs/api/evidence.ts';
@@ -282,6 +284,47 @@ test('what can not be read leaves what was', async () => {
   await kept.step(signal);
   assert.is(kept.trust(), before);
   assert.match(said.join('\n'), /tls\.key is not the key of tls\.crt/);
+});
+
+test('a person sees who signs and who is believed, and asks for another authority', async () => {
+  const namespace = await freshNamespace(server.admin, 'evidence');
+  const keelson = async (...args: string[]) => {
+    const invocation: Invocation = {
+      env: { KUBECONFIG: server.kubeconfig },
+      cwd: directory.path,
+      clock: systemClock,
+      random: Math.random,
+      signal,
+      out: (text) => said.push(text),
+      err: (text) => said.push(text),
+      terminal: false,
+    };
+    const code = await main([...args, '-n', namespace], invocation);
+    return { code, said: String(said.at(-1)) };
+  };
+  const missing = await keelson('pki', 'status');
+  assert.is(missing.code, 1);
+  assert.match(missing.said, /evidence-ca does not exist/);
+  const kept = keeper(namespace);
+  await kept.step(signal);
+  const first = String(kept.trust()?.signer.id.slice(0, 12));
+  assert.match(
+    (await keelson('pki', 'status')).said,
+    new RegExp(`made by the executor, steady[\\s\\S]*${first} +signs`),
+  );
+  assert.match((await keelson('pki', 'rotate')).said, /asked for/);
+  const again = await keelson('pki', 'rotate');
+  assert.is(again.code, 1);
+  assert.match(again.said, /the executor has not begun/);
+  await kept.step(signal);
+  const { stage, asked, authorities, next } = JSON.parse((await keelson('pki', 'status', '-o', 'json')).said);
+  assert.equal([stage, asked, next.step], ['introduced', false, 'promote']);
+  assert.equal(
+    authorities.map(({ does }: { does: string }) => does),
+    ['signs', 'believed'],
+  );
+  assert.is(authorities[0].id, first);
+  assert.match((await keelson('pki', 'rotate')).said, /it is introduced for/);
 });
 
 test('no key and no token is in anything that was said', async () => {
