@@ -1,6 +1,13 @@
 /** The executor as a process: who leads works on the Releases, everyone serves metrics. Composition only. */
 import { Registry } from 'prom-client';
-import { labels, leaseNames, managers, systemNamespace, timings } from '../constructs/api/constants.ts';
+import {
+  labels,
+  leaseNames,
+  managers,
+  networkNamespace,
+  systemNamespace,
+  timings,
+} from '../constructs/api/constants.ts';
 import type { Clock, Random } from '../constructs/lib/clock.ts';
 import { ProblemError } from '../constructs/lib/problems.ts';
 import { type DriftOptions, defaultDriftOptions } from './apply/drift/keeper.ts';
@@ -16,8 +23,10 @@ import { guardedTransport } from './lease/guarded.ts';
 import type { HeldLease } from './lease/held.ts';
 import { lead } from './lease/leadership.ts';
 import { defaultLeaseTimings, type LeaseTimings, leaseTimings } from './lease/timings.ts';
+import { ClusterWatch } from './network/cluster-watch.ts';
 import { networkDomain } from './network/domain.ts';
 import { installationMetrics } from './network/metrics.ts';
+import { type EvidenceSource, Observer, type ObserverOptions } from './network/observer.ts';
 import { NetworkReconciler } from './network/reconciler.ts';
 import { type ControllerTimings, defaultControllerTimings, runReleases } from './release/controller.ts';
 import { sealDomain } from './release/domain.ts';
@@ -28,6 +37,16 @@ import { executorMetrics } from './telemetry/metrics.ts';
 import { serveMetrics } from './telemetry/server.ts';
 
 export type LogLevel = 'info' | 'warn' | 'error';
+
+/** Makes what asks the sidecars, and runs whatever that needs (an authority, for one) until the signal aborts. */
+export type EvidenceMaker = (parts: {
+  readonly client: KubeClient;
+  readonly clock: Clock;
+  readonly namespace: string;
+  readonly signal: AbortSignal;
+}) => { readonly source: EvidenceSource; readonly running: Promise<void> };
+
+export type EvidencePace = Pick<ObserverOptions, 'openEveryMs' | 'settledEveryMs'>;
 
 export interface ExecutorOptions {
   readonly credentials: CredentialSource;
@@ -54,6 +73,12 @@ export interface ExecutorOptions {
   readonly timings?: Partial<ControllerTimings>;
   readonly drift?: Partial<DriftOptions>;
   readonly reflector?: Partial<ReflectorTimings>;
+  /** How evidence is gathered; absent: nothing observes, and no gate for evidence opens. One is made for each term. */
+  readonly evidence?: EvidenceMaker;
+  /** How many nodes are asked for evidence at a time. */
+  readonly evidenceAtOnce?: number;
+  /** Pauses between rounds of evidence; tests shorten them. */
+  readonly evidencePace?: EvidencePace;
   /** Sources of Flux that may be read, and with how much patience. */
   readonly flux?: Partial<FluxOptions>;
   /** Wraps the transport; for tests that count, delay or lose requests. */
@@ -245,8 +270,11 @@ async function term(options: Settled, parts: Parts, lease: HeldLease, signal: Ab
   });
   const planOnly = options.planOnly ?? false;
   const telling = events.run(over);
+  const evidence = observation(options, client, over);
+  const observer = evidence === undefined ? {} : { observer: evidence.observer };
   const network = new NetworkReconciler({
     client,
+    ...observer,
     clock,
     random,
     namespace,
@@ -270,6 +298,7 @@ async function term(options: Settled, parts: Parts, lease: HeldLease, signal: Ab
   };
   await Promise.all([
     network.run(over),
+    evidence?.running,
     runReleases(
       {
         client,
@@ -282,6 +311,7 @@ async function term(options: Settled, parts: Parts, lease: HeldLease, signal: Ab
             networkDomain({
               identity,
               operationId: uniqueId,
+              ...(evidence === undefined ? {} : { observations: evidence.observer }),
               ...(options.lease === undefined ? {} : { leases: options.lease }),
             }),
           ),
@@ -304,4 +334,35 @@ async function term(options: Settled, parts: Parts, lease: HeldLease, signal: Ab
   ]);
   await telling;
   if (!lease.signal.aborted) await events.flush(1_000);
+}
+
+/** What observes installations during a term; undefined where nothing gathers evidence. */
+function observation(
+  options: Settled,
+  client: KubeClient,
+  signal: AbortSignal,
+): { readonly observer: Observer; readonly running: Promise<unknown> } | undefined {
+  const { clock, random, namespace, log, evidence, reflector } = options;
+  if (evidence === undefined) return undefined;
+  const { source, running } = evidence({ client, clock, namespace, signal });
+  const watch = new ClusterWatch({
+    client,
+    clock,
+    random,
+    namespace: networkNamespace,
+    onNode: () => observer.hurry(),
+    onProblem: (message) => log('warn', message),
+    ...(reflector === undefined ? {} : { timings: reflector }),
+  });
+  const observer = new Observer({
+    client,
+    clock,
+    namespace,
+    source,
+    look: () => watch.look(),
+    atOnce: options.evidenceAtOnce ?? timings.evidence.nodeConcurrency,
+    log: (level, message) => log(level, message),
+    ...options.evidencePace,
+  });
+  return { observer, running: Promise.all([running, watch.run(signal)]) };
 }

@@ -110,13 +110,3 @@ export function evidenceStatus(
     ...(held?.peer === undefined ? {} : { hcp: { observedAt, ...held.peer } as unknown as JsonObject }),
   };
 }
-
-/** The record that a status pins. */
-export function pinOf(status: JsonObject | undefined): RecordPin | undefined {
-  const { topology } = status ?? {};
-  const inventory = isObject(topology) ? topology.inventory : undefined;
-  if (!isObject(inventory)) return undefined;
-  const { name, uid, digest } = inventory;
-  if (typeof name !== 'string' || typeof uid !== 'string' || typeof digest !== 'string') return undefined;
-  return { name, uid, digest };
-}

@@ -8,10 +8,11 @@ import type { KubeClient } from '../kube/client.ts';
 import { type KubeObject, uidOf } from '../kube/types.ts';
 import type { ClusterLook, NetworkNames, PayloadNode } from '../observe/expect.ts';
 import type { PeerObservation } from '../observe/hcp.ts';
+import { pinOf } from '../observe/retained.ts';
 import { type AskedBefore, type RoundDeps, runRound } from '../observe/run-round.ts';
 import type { RecordRead } from '../observe/topology-record.ts';
 import { emptyMemory, freshnessLimitMs, judgeRound, type Memory, type Wanted } from '../observe/verdict.ts';
-import { type Observations, type Observed, pinOf } from './evidence.ts';
+import type { Observations, Observed } from './evidence.ts';
 import { readRecord } from './record.ts';
 import { readInstallation } from './snapshot.ts';
 

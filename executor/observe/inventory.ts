@@ -6,6 +6,7 @@ import type { Problem } from '../../constructs/lib/problems.ts';
 import { parseYaml } from '../../constructs/lib/yaml.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { type KubeObject, uidOf } from '../kube/types.ts';
+import { retainedTopologies } from './retained.ts';
 import { acceptedTopology } from './topology.ts';
 
 export interface CaptureInput {
@@ -40,9 +41,12 @@ export async function captureInventory(input: CaptureInput): Promise<Captured> {
   const nodes = await nodesOf(input, problems);
   const serviceCIDRs = await serviceRangesOf(input, problems);
   const accepted = await acceptedTopology(input.client, input.namespace, input.signal);
-  // What was recorded of the databases themselves stays; short of that the cluster knows better than the file.
+  const retained = await retainedTopologies(input.client, input.namespace, input.signal);
+  problems.push(...retained.problems);
+  // The record that the status pins is what was seen of the databases themselves. What an earlier one said stays while none
+  // is pinned; short of that the cluster knows better than the file.
   const recorded = Object.entries(input.topology ?? {}).filter(([, entry]) => entry.record !== undefined);
-  const topology = { ...input.topology, ...accepted, ...Object.fromEntries(recorded) };
+  const topology = { ...input.topology, ...accepted, ...Object.fromEntries(recorded), ...retained.topologies };
   if (problems.length > 0) return { ok: false, problems };
   const inventory: Inventory = {
     apiVersion,

@@ -1,14 +1,9 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { JsonObject } from '../../constructs/lib/json.ts';
-import {
-  evidenceConditions,
-  evidenceGate,
-  evidenceStatus,
-  type Observed,
-  pinOf,
-} from '../../executor/network/evidence.ts';
+import { evidenceConditions, evidenceGate, evidenceStatus, type Observed } from '../../executor/network/evidence.ts';
 import { installationStatus } from '../../executor/network/status.ts';
+import { pinOf } from '../../executor/observe/retained.ts';
 import { emptyMemory, judgeRound, type Round } from '../../executor/observe/verdict.ts';
 import { specOf } from './network-fixture.ts';
 import { installation } from './network-support.ts';
