@@ -2,10 +2,11 @@ import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import pino from 'pino';
-import { ports, roles } from '../../constructs/api/constants.ts';
+import { networkNamespace, ports, roles } from '../../constructs/api/constants.ts';
 import { parseDuration } from '../../constructs/lib/duration.ts';
 import type { JsonObject } from '../../constructs/lib/json.ts';
 import { redact, redactObject } from '../../constructs/lib/redact.ts';
+import { evidenceSource } from '../../executor/evidence/source.ts';
 import { type CredentialSource, inClusterCredentials, kubeConfigCredentials } from '../../executor/kube/credentials.ts';
 import { runExecutor } from '../../executor/run.ts';
 import type { Invocation } from '../invocation.ts';
@@ -18,6 +19,7 @@ interface ExecutorFlags {
   readonly apiServer?: string;
   readonly planOnly?: boolean;
   readonly allowUnsigned?: boolean;
+  readonly evidence?: boolean;
   readonly fluxNamespaces?: string;
   readonly testBypassGates?: string;
   readonly testLeaseDuration?: number;
@@ -75,6 +77,7 @@ export function executorCommand(invocation: Invocation): Command {
     .option('--plan-only', 'plan and report, and write nothing else')
     .option('--allow-unsigned', 'accept payloads that nobody signed; shown as condition Unverified')
     .option('--flux-namespaces <names>', 'namespaces whose Flux sources a Release may name, separated by commas')
+    .option('--evidence', 'ask the probes beside the daemons of OVN what they see')
     .option('--test-bypass-gates <types>', 'gates to go past without looking; only in a test cluster')
     .option('--test-lease-duration <duration>', 'shorter Leases; only in a test cluster', duration)
     .option('--retain <n>', 'how many payloads are kept', whole, 3)
@@ -84,9 +87,11 @@ export function executorCommand(invocation: Invocation): Command {
       const flags = command.optsWithGlobals<ExecutorFlags>();
       if (flags.role !== 'executor') throw new InvalidArgumentError(`role '${flags.role}' is not part of this version`);
       const log = pino({ name: 'keelson-executor' });
+      const access = credentials(flags, invocation);
+      const tell = (level: 'info' | 'warn', message: string): void => log[level](redact(message));
       await runExecutor(
         {
-          credentials: credentials(flags, invocation),
+          credentials: access,
           clock: invocation.clock,
           random: invocation.random,
           uniqueId: () => randomUUID().slice(0, 13),
@@ -99,6 +104,12 @@ export function executorCommand(invocation: Invocation): Command {
           ...(flags.testLeaseDuration === undefined ? {} : { testLeaseMs: flags.testLeaseDuration }),
           retain: flags.retain,
           metricsPort: flags.metricsPort,
+          ...(flags.evidence === true
+            ? {
+                evidence: (parts) =>
+                  evidenceSource({ ...parts, probeNamespace: networkNamespace, credentials: access, log: tell }),
+              }
+            : {}),
           onListening: (port) => log.info({ port }, 'metrics are served'),
           log: (level, message, fields) => log[level](tellable(fields), redact(message)),
         },

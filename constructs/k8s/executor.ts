@@ -12,6 +12,8 @@ export interface ExecutorOptions {
   readonly pullSecrets: readonly string[];
   /** Namespaces whose Flux sources may be read. */
   readonly fluxNamespaces: readonly string[];
+  /** Whether there are probes to ask. */
+  readonly evidence: boolean;
 }
 
 const user = 65532;
@@ -85,6 +87,7 @@ function container(options: ExecutorOptions): JsonObject {
       // The usual variables lead to the cluster address of the API server, which needs a working network.
       ...(apiServer === undefined ? [] : [`--api-server=${apiServer}`]),
       ...(options.fluxNamespaces.length === 0 ? [] : [`--flux-namespaces=${options.fluxNamespaces.join(',')}`]),
+      ...(options.evidence ? ['--evidence'] : []),
       ...(testBypassGates.length === 0 ? [] : [`--test-bypass-gates=${testBypassGates.join(',')}`]),
       ...(testLeaseDuration === undefined ? [] : [`--test-lease-duration=${testLeaseDuration}`]),
     ],

@@ -1,5 +1,13 @@
 import type { Construct } from 'constructs';
-import { annotations, networkNamespace, neverPrunedKinds, roleName, trustSecret } from '../api/constants.ts';
+import {
+  annotations,
+  evidenceSecret,
+  evidenceTrust,
+  networkNamespace,
+  neverPrunedKinds,
+  roleName,
+  trustSecret,
+} from '../api/constants.ts';
 import { kubeOVNInstallationKind } from '../api/kinds/kubeovn-installation.ts';
 import type { Requirement } from '../api/payload.ts';
 import { groupKindOf } from '../api/plan.ts';
@@ -26,6 +34,8 @@ export interface Rights {
   readonly departed: readonly DepartedObject[];
   /** Whether payloads are fetched from artifacts of Flux. */
   readonly artifacts: boolean;
+  /** Whether probes run beside the daemons of the network. */
+  readonly probes: boolean;
 }
 
 interface Rule extends JsonObject {
@@ -196,6 +206,31 @@ function ownClusterRules(): Rule[] {
   ];
 }
 
+/** Whether a payload carries workloads of the network whose sidecars are asked for evidence. */
+const observes = (rights: Rights): boolean =>
+  targetsOf(rights).some(
+    ({ groupKind, namespace, name }) =>
+      namespace === networkNamespace && groupKind.startsWith('apps/') && observedWorkloads.includes(name),
+  );
+const observedWorkloads: readonly string[] = ['ovn-central', 'ovs-ovn'];
+
+/** Whom to ask for evidence: pods are followed from their workloads by UID, and watched, so that a round asks nothing of the API. */
+const evidenceRules = (): Rule[] => [
+  rule('', ['persistentvolumeclaims', 'pods', 'services'], look),
+  rule('apps', ['daemonsets', 'deployments', 'replicasets', 'statefulsets'], look),
+];
+
+/** Probes prove themselves by tokens, which the API server reviews, and get certificates from an authority of the executor's. */
+const authorityRules = {
+  cluster: (): Rule[] => [rule('authentication.k8s.io', ['tokenreviews'], ['create'])],
+  own: (): Rule[] => [rule('', ['secrets'], ['get', 'create', 'patch'], [evidenceSecret])],
+  /** Beside the probes: whom they believe, and the way to them through a kubelet. */
+  network: (): Rule[] => [
+    rule('', ['configmaps'], ['get', 'create', 'patch'], [evidenceTrust.name]),
+    rule('', ['pods/portforward'], ['get', 'create']),
+  ],
+} as const;
+
 /** The sources of Flux, and the Service behind which their artifacts are: its address is looked up, as there may be no DNS. */
 const artifactRules = (): Rule[] => [
   rule('source.toolkit.fluxcd.io', ['buckets', 'externalartifacts', 'gitrepositories', 'ocirepositories'], read),
@@ -237,6 +272,7 @@ export function executorRBAC(scope: Construct, rights: Rights): void {
   const early = namespaces.filter((namespace) => standing(rights).includes(namespace));
   const later = namespaces.filter((namespace) => !early.includes(namespace));
   const targets = targetsOf(rights);
+  const probed = rights.probes && observes(rights);
   const resource = resourceFinder(rights.objects);
   const isEarly = ({ namespace }: Target): boolean => namespace !== undefined && early.includes(namespace);
   new ManifestObject(scope, {
@@ -246,6 +282,8 @@ export function executorRBAC(scope: Construct, rights: Rights): void {
   });
   grant(scope, account, undefined, [
     ...ownClusterRules(),
+    ...(observes(rights) ? [rule('', ['nodes'], ['watch'])] : []),
+    ...(probed ? authorityRules.cluster() : []),
     ...(rights.artifacts ? artifactRules() : []),
     ...lookRules(targets, resource),
     ...namedRules(
@@ -256,9 +294,15 @@ export function executorRBAC(scope: Construct, rights: Rights): void {
     ...later.flatMap((namespace) => payloadRules(rights, namespace)),
   ]);
   for (const namespace of early) {
-    const own = namespace === rights.namespace ? ownRules() : [];
+    const own = namespace === rights.namespace ? [...ownRules(), ...(probed ? authorityRules.own() : [])] : [];
     const here = targets.filter((target) => target.namespace === namespace);
-    const rules = [...own, ...namedRules(here, resource), ...payloadRules(rights, namespace)];
+    const rules = [
+      ...own,
+      ...(namespace === networkNamespace && observes(rights) ? evidenceRules() : []),
+      ...(namespace === networkNamespace && probed ? authorityRules.network() : []),
+      ...namedRules(here, resource),
+      ...payloadRules(rights, namespace),
+    ];
     if (rules.length > 0) grant(scope, account, namespace, rules);
   }
 }

@@ -1,4 +1,5 @@
 import { fluxOf } from '../../constructs/api/cluster.ts';
+import { kubeOVNInstallationKind } from '../../constructs/api/kinds/kubeovn-installation.ts';
 import type { Requirement } from '../../constructs/api/payload.ts';
 import type { DepartedObject } from '../../constructs/api/tree.ts';
 import { executorDeployment } from '../../constructs/k8s/executor.ts';
@@ -38,6 +39,7 @@ export function systemUnit(input: SystemInput, image: string): JsonObject[] {
   const { spec } = input.loaded.cluster;
   const { namespace, artifactFor } = fluxOf(spec.delivery);
   const artifacts = artifactFor.length > 0;
+  const probes = spec.images.probe !== undefined;
   return synthesize((scope) => {
     systemNamespace(scope, spec);
     definitions(scope);
@@ -47,6 +49,7 @@ export function systemUnit(input: SystemInput, image: string): JsonObject[] {
       requires: input.requires,
       departed: input.departed,
       artifacts,
+      probes,
     });
     admissionPolicies(
       scope,
@@ -58,6 +61,8 @@ export function systemUnit(input: SystemInput, image: string): JsonObject[] {
       image,
       pullSecrets: pullSecretsOf(image, spec.registries),
       fluxNamespaces: artifacts ? [namespace] : [],
+      // Probes are beside the daemons of an installation of the network, and nowhere else.
+      evidence: probes && input.loaded.specs.some(({ identity }) => identity.kind === kubeOVNInstallationKind.kind),
     });
   });
 }

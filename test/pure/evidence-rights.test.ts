@@ -1,0 +1,57 @@
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { synthesize } from '../../constructs/k8s/manifest.ts';
+import { executorRBAC } from '../../constructs/k8s/rbac.ts';
+import type { JsonObject } from '../../constructs/lib/json.ts';
+
+const central = {
+  apiVersion: 'apps/v1',
+  kind: 'Deployment',
+  metadata: { name: 'ovn-central', namespace: 'kube-system' },
+};
+
+/** `namespace verb group/resource name`, one for each that is granted. */
+function granted(probes: boolean, objects: readonly JsonObject[]): Set<string> {
+  const rendered = synthesize((scope) =>
+    executorRBAC(scope, {
+      namespace: 'keelson-system',
+      objects,
+      requires: [],
+      departed: [],
+      artifacts: false,
+      probes,
+    }),
+  );
+  const atoms = rendered.flatMap((object) => {
+    const { namespace = '*' } = object.metadata as JsonObject;
+    return ((object.rules ?? []) as JsonObject[]).flatMap((rule) =>
+      (rule.verbs as string[]).flatMap((verb) =>
+        (rule.resources as string[]).flatMap((resource) =>
+          ((rule.resourceNames ?? ['*']) as string[]).map(
+            (name) => `${namespace} ${verb} ${(rule.apiGroups as string[])[0]}/${resource} ${name}`,
+          ),
+        ),
+      ),
+    );
+  });
+  return new Set(atoms);
+}
+
+test('what evidence needs is granted by name, and only where there are probes', () => {
+  const [without, with_] = [granted(false, [central]), granted(true, [central])];
+  assert.equal([...with_.difference(without)].sort(), [
+    '* create authentication.k8s.io/tokenreviews *',
+    'keelson-system create /secrets keelson-evidence-ca',
+    'keelson-system get /secrets keelson-evidence-ca',
+    'keelson-system patch /secrets keelson-evidence-ca',
+    'kube-system create /configmaps keelson-evidence-trust',
+    'kube-system create /pods/portforward *',
+    'kube-system get /configmaps keelson-evidence-trust',
+    'kube-system get /pods/portforward *',
+    'kube-system patch /configmaps keelson-evidence-trust',
+  ]);
+  assert.equal([...without.difference(with_)], []);
+  assert.equal(granted(true, []), granted(false, []), 'no network, no probes to ask');
+});
+
+test.run();
