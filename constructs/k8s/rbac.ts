@@ -282,8 +282,7 @@ export function executorRBAC(scope: Construct, rights: Rights): void {
   });
   grant(scope, account, undefined, [
     ...ownClusterRules(),
-    ...(observes(rights) ? [rule('', ['nodes'], ['watch'])] : []),
-    ...(probed ? authorityRules.cluster() : []),
+    ...(probed ? [rule('', ['nodes'], ['watch']), ...authorityRules.cluster()] : []),
     ...(rights.artifacts ? artifactRules() : []),
     ...lookRules(targets, resource),
     ...namedRules(
@@ -298,8 +297,7 @@ export function executorRBAC(scope: Construct, rights: Rights): void {
     const here = targets.filter((target) => target.namespace === namespace);
     const rules = [
       ...own,
-      ...(namespace === networkNamespace && observes(rights) ? evidenceRules() : []),
-      ...(namespace === networkNamespace && probed ? authorityRules.network() : []),
+      ...(namespace === networkNamespace && probed ? [...evidenceRules(), ...authorityRules.network()] : []),
       ...namedRules(here, resource),
       ...payloadRules(rights, namespace),
     ];

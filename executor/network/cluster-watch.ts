@@ -88,8 +88,8 @@ function bare<T extends JsonObject>(object: T): T {
   return Object.fromEntries(Object.entries(object).filter(([, value]) => value !== undefined)) as T;
 }
 
-/** Whether a change of a node is more than its heartbeat. */
-function nodeMatters(event: ReflectorEvent): boolean {
+/** Whether a change of a node is more than its heartbeat: creation, deletion, labels, addresses, readiness, schedulability. */
+export function nodeMatters(event: ReflectorEvent): boolean {
   if (event.type === 'synced') return false;
   if (event.type !== 'modified') return true;
   const what = (node: KubeObject): string => JSON.stringify([nodeFactsOf(node), node.metadata.labels ?? {}]);

@@ -4,7 +4,7 @@
  * proves membership. Nothing here authorises a change of members. Pure.
  */
 import type { DomainCondition } from '../../constructs/api/conditions.ts';
-import { broken, type Finding, type Judged, judge, open, silence } from './finding.ts';
+import { broken, type Finding, type Judged, judge, memberName, open, silence } from './finding.ts';
 import { type Cluster, clusterFindings, quorumOf } from './ovndb-cluster.ts';
 import {
   type DatabaseKey,
@@ -120,14 +120,14 @@ function judgeDatabase(
   };
 }
 
-/** A place without a pod, told by the API server and not by silence. */
+/** A place without a node or a pod, told by the API server and not by silence. */
 function missingPod(
   target: CentralTarget,
   { first, second }: CentralRound['samples'][number],
 ): SeatReading | undefined {
-  if (target.pod !== undefined) return undefined;
+  if (target.pod !== undefined && target.live !== undefined) return undefined;
   const outcome = second.type === 'Broken' ? second : first;
-  const about = `node ${target.node.name}`;
+  const about = memberName(target);
   if (outcome.type === 'Broken')
     return { target, finding: broken('MemberMissing', about, { message: outcome.message }) };
   return { target, finding: silence(outcome, about) ?? open('RoundPending', about) };
