@@ -1,11 +1,11 @@
 import { isIP } from 'node:net';
 import { parseArgs } from 'node:util';
-import { evidenceMount, ports } from '../../constructs/api/constants.ts';
+import { evidenceMount, networkProbe, ports, probeContainers } from '../../constructs/api/constants.ts';
 import type { EvidenceSubject } from '../../constructs/api/evidence.ts';
 
 /** What a probe is started with. Read by hand: the library for command lines costs a sidecar 5 MiB. */
 
-export const probeKinds = ['central', 'chassis'] as const;
+export const probeKinds = ['central', 'chassis', 'network-client', 'network-server'] as const;
 export type ProbeKind = (typeof probeKinds)[number];
 
 export interface ProbeSettings {
@@ -19,6 +19,9 @@ export interface ProbeSettings {
   readonly ovnData: string;
   readonly ovsRun: string;
   readonly bridge: string;
+  /** Servers of names, `address` or `address:port` each; none: those of the file. */
+  readonly resolvers: readonly string[];
+  readonly resolvConf: string;
   readonly limitMs: number;
 }
 
@@ -29,16 +32,27 @@ export type Parsed =
 const portsOf: Readonly<Record<ProbeKind, readonly number[]>> = {
   central: [ports.central, ports.centralSpare],
   chassis: [ports.chassis, ports.chassisSpare],
+  'network-client': [networkProbe.evidencePort],
+  'network-server': [networkProbe.echoPort],
+};
+
+const containersOf: Readonly<Record<ProbeKind, string>> = {
+  central: probeContainers.central,
+  chassis: probeContainers.chassis,
+  'network-client': probeContainers.network,
+  'network-server': probeContainers.network,
 };
 
 const options = {
   port: { type: 'string', multiple: true },
-  container: { type: 'string', default: 'keelson-probe' },
+  container: { type: 'string' },
   trust: { type: 'string', default: evidenceMount },
   'ovn-run': { type: 'string', default: '/var/run/ovn' },
   'ovn-data': { type: 'string', default: '/etc/ovn' },
   'ovs-run': { type: 'string', default: '/var/run/openvswitch' },
   bridge: { type: 'string', default: 'br-int' },
+  resolver: { type: 'string', multiple: true },
+  'resolv-conf': { type: 'string', default: '/etc/resolv.conf' },
   'limit-ms': { type: 'string', default: '3000' },
 } as const;
 
@@ -73,7 +87,7 @@ export function parseProbe(args: readonly string[], env: Readonly<Record<string,
     pod: variable(variables.pod),
     podUID: variable(variables.podUID),
     node: variable(variables.node),
-    container: values.container,
+    container: values.container ?? containersOf[kind],
   };
   const addresses = variable('POD_IPS')
     .split(',')
@@ -93,6 +107,8 @@ export function parseProbe(args: readonly string[], env: Readonly<Record<string,
       ovnData: values['ovn-data'],
       ovsRun: values['ovs-run'],
       bridge: values.bridge,
+      resolvers: values.resolver ?? [],
+      resolvConf: values['resolv-conf'],
       limitMs,
     },
   };

@@ -1,14 +1,19 @@
+import { randomBytes } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
+import { networkProbe } from '../../constructs/api/constants.ts';
 import { redact } from '../../constructs/lib/redact.ts';
 import { centralCollectors } from '../../probes/central/collect.ts';
 import { chassisCollectors } from '../../probes/chassis/collect.ts';
+import { networkCollectors } from '../../probes/network/collect.ts';
+import { resolverOf } from '../../probes/network/names.ts';
+import { runEchoServer } from '../../probes/network/serve.ts';
 import { offerFromProcess } from '../../probes/server/offer-process.ts';
 import { type ProbeOptions, runProbe } from '../../probes/server/run.ts';
 import { type ExitCode, exitCodes, type Invocation } from '../invocation.ts';
 import { version } from '../version.ts';
 import { type ProbeSettings, parseProbe } from './options.ts';
 
-/** `keelson probe ...`: a sidecar that tells the executor what the daemons beside it say. */
+/** `keelson probe ...`: tells the executor what the daemons beside it say, or what of the network arrives in its pod. */
 export async function probe(args: readonly string[], invocation: Invocation): Promise<ExitCode> {
   const parsed = parseProbe(args, invocation.env);
   switch (parsed.type) {
@@ -21,12 +26,17 @@ export async function probe(args: readonly string[], invocation: Invocation): Pr
   }
 }
 
-async function serve(settings: ProbeSettings, { clock, random, signal, err, program }: Invocation): Promise<void> {
+async function serve(settings: ProbeSettings, invocation: Invocation): Promise<void> {
+  const { clock, random, signal, err, program } = invocation;
   const { kind, limitMs, trust, ports, addresses } = settings;
-  const nodeBootID = (await readFile('/proc/sys/kernel/random/boot_id', 'utf8')).trim();
-  const subject = { ...settings.subject, nodeBootID };
   const log = (message: string): void =>
     err(JSON.stringify({ time: new Date(clock.now()).toISOString(), msg: redact(message) }));
+  if (kind === 'network-server') {
+    const [port = networkProbe.echoPort] = ports;
+    return runEchoServer({ identity: settings.subject, addresses, port, clock, random, log }, signal);
+  }
+  const nodeBootID = (await readFile('/proc/sys/kernel/random/boot_id', 'utf8')).trim();
+  const subject = { ...settings.subject, nodeBootID };
   const self: [string, ...string[]] = [process.execPath, ...(program === undefined ? [] : [program]), 'probe', 'offer'];
   const common = {
     subject,
@@ -43,6 +53,17 @@ async function serve(settings: ProbeSettings, { clock, random, signal, err, prog
     const { ovnRun: runDirectory, ovnData: dataDirectory } = settings;
     const collectors = centralCollectors({ clock, limitMs, runDirectory, dataDirectory });
     return runProbe({ ...common, kind, collectors }, signal);
+  }
+  if (kind === 'network-client') {
+    const { resolvers, resolvConf } = settings;
+    const collectors = networkCollectors({
+      clock,
+      limitMs,
+      resolve: resolverOf(resolvers),
+      resolvConf: () => readFile(resolvConf, 'utf8').catch(() => ''),
+      nonce: () => randomBytes(24).toString('hex'),
+    });
+    return runProbe({ ...common, kind: 'network', collectors }, signal);
   }
   const { ovsRun: switchDirectory, ovnRun: controllerDirectory, bridge } = settings;
   const collectors = chassisCollectors({ clock, limitMs, switchDirectory, controllerDirectory, bridge });

@@ -151,6 +151,15 @@ export const probeContainers = {
   network: 'keelson-network-probe',
 } as const;
 
+/** Objects of the network probe. Its ports are inside its own pods, and none of the host's. */
+export const networkProbe = {
+  clients: 'keelson-network-client',
+  servers: 'keelson-network-server',
+  service: 'keelson-network-probe',
+  evidencePort: 10672,
+  echoPort: 10673,
+} as const;
+
 /** Timings in milliseconds. Parts take them as an options object, so that tests can shorten them. */
 export const timings = {
   lease: { durationMs: 30_000, renewMs: 10_000 },

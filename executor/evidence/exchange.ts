@@ -3,7 +3,7 @@ import type { TLSSocket } from 'node:tls';
 import { refusalBehind } from './handshake.ts';
 
 export interface Question {
-  readonly method: 'GET' | 'PUT' | 'DELETE';
+  readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
   readonly path: string;
   readonly body?: string;
   /** Bytes of the answer; more end it. */

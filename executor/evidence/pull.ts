@@ -200,6 +200,8 @@ function toOutcome<K extends EvidenceKind>(
   return failed.type === 'untrusted' ? { type: 'again', as: as + 1, why } : why;
 }
 
+const askWith = (body: string) => ({ method: 'POST', body }) as const;
+
 /** Asks for evidence; then looks whether the certificate is due. */
 async function asked<K extends EvidenceKind>(
   dial: Dial<K>,
@@ -210,7 +212,8 @@ async function asked<K extends EvidenceKind>(
   const { options, target, signal } = dial;
   const nonce = randomBytes(24).toString('hex');
   const path = `${evidencePath}?nonce=${nonce}`;
-  const answer = await exchange(peer.socket, { method: 'GET', path, limitBytes: limits.evidenceBytes }, signal);
+  const how = target.question === undefined ? ({ method: 'GET' } as const) : askWith(target.question);
+  const answer = await exchange(peer.socket, { ...how, path, limitBytes: limits.evidenceBytes }, signal);
   switch (answer.type) {
     case 'hung':
       return { type: 'Hung', limitMs: options.limitMs };

@@ -1,4 +1,4 @@
-import { probeContainers, timings } from '../../constructs/api/constants.ts';
+import { networkProbe, probeContainers, timings } from '../../constructs/api/constants.ts';
 import type { EvidenceKind } from '../../constructs/api/evidence/words.ts';
 import type { Clock } from '../../constructs/lib/clock.ts';
 import type { KubeClient } from '../kube/client.ts';
@@ -55,7 +55,11 @@ export function evidenceSource(options: SourceOptions): { source: EvidenceSource
     log: (message) => log('warn', message),
   };
   return {
-    source: { ask: (target, limit) => pullEvidence(target, pulling, limit), containers: probeContainers },
+    source: {
+      ask: (target, limit) => pullEvidence(target, pulling, limit),
+      containers: probeContainers,
+      networkNames: networkProbe,
+    },
     running: keeper.run(signal),
   };
 }

@@ -4,6 +4,7 @@
  */
 import { isObject, type JsonObject, type JsonValue } from '../../constructs/lib/json.ts';
 import type { KubeObject } from '../kube/types.ts';
+import type { ProbeService } from './network.ts';
 import type {
   CentralTarget,
   ChassisTarget,
@@ -234,7 +235,10 @@ export interface ExpectedNetwork {
   readonly servers: Rollout | undefined;
   readonly clientPods: readonly PodFacts[];
   readonly serverPods: readonly PodFacts[];
-  readonly service: { readonly name: string; readonly addresses: readonly string[] } | undefined;
+  /** `config` changes with whatever of the Service decides where its packets go. */
+  readonly service: (ProbeService & { readonly config: string }) | undefined;
+  /** The nodes that the pods are on. */
+  readonly nodes: readonly Pick<NodeFacts, 'name' | 'uid'>[];
 }
 
 /** The pods that send packets and those that answer, and the Service before them. */
@@ -252,6 +256,7 @@ export function expectNetwork(look: ClusterLook, installationUID: string, names:
   const [clients, servers] = [podsIn(names.clients), podsIn(names.servers)];
   const service = look.services.find((one) => nameOf(one) === names.service && controllerOf(one) === installationUID);
   const addresses = Array.isArray(service?.spec?.clusterIPs) ? service.spec.clusterIPs.map(text) : [];
+  const places = new Set([...clients.pods, ...servers.pods].map(({ node }) => node));
   return {
     clients: clients.rollout,
     servers: servers.rollout,
@@ -260,6 +265,14 @@ export function expectNetwork(look: ClusterLook, installationUID: string, names:
     service:
       service === undefined
         ? undefined
-        : { name: nameOf(service), addresses: addresses.filter((one) => one !== '' && one !== 'None') },
+        : {
+            namespace: service.metadata.namespace ?? '',
+            name: nameOf(service),
+            addresses: addresses.filter((one) => one !== '' && one !== 'None'),
+            config: JSON.stringify([uidOf(service), service.spec ?? {}]),
+          },
+    nodes: look.nodes
+      .filter((node) => places.has(nameOf(node)))
+      .map((node) => ({ name: nameOf(node), uid: uidOf(node) })),
   };
 }

@@ -17,12 +17,22 @@ export interface NetworkSample {
   readonly outcome: Outcome<'network'>;
 }
 
+/** The Service before the servers. */
+export interface ProbeService {
+  readonly namespace: string;
+  readonly name: string;
+  readonly addresses: readonly string[];
+}
+
+/** What is asked, as far as it is known before anybody asked. */
+type Seen = Pick<NetworkRound, 'serverPods' | 'service'>;
+
 export interface NetworkRound {
   readonly clients: Rollout | undefined;
   readonly servers: Rollout | undefined;
   readonly samples: readonly NetworkSample[];
   readonly serverPods: readonly PodFacts[];
-  readonly service: { readonly name: string; readonly addresses: readonly string[] } | undefined;
+  readonly service: ProbeService | undefined;
   /** What of pods, nodes, DaemonSets or Service changed while the round went on; nothing of the round counts then. */
   readonly changed: readonly string[];
 }
@@ -54,7 +64,7 @@ const ofFamily = (addresses: readonly string[], family: Family): string[] =>
   addresses.filter((address) => familyOf(address) === family).map(plainHost);
 
 /** The families that have to work: those that were asked for, or else those that anything of the probe has. */
-export function wantedFamilies(round: NetworkRound, stack: NetworkStack | undefined): readonly Family[] {
+export function wantedFamilies(round: Seen, stack: NetworkStack | undefined): readonly Family[] {
   if (stack !== undefined) return stacks[stack];
   const addresses = [...(round.service?.addresses ?? []), ...round.serverPods.flatMap((pod) => pod.addresses)];
   return families.filter((family) => ofFamily(addresses, family).length > 0);
@@ -71,7 +81,7 @@ type Expected = Readonly<Pick<NetworkCheck, 'target' | 'family'>> & {
 const byNode = (a: PodFacts, b: PodFacts): number => (a.node < b.node ? -1 : a.node > b.node ? 1 : 0);
 
 /** What a client has to ask. A single node has no other to ask, and then the ring is left out. */
-export function expectedChecks(round: NetworkRound, client: PodFacts, wanted: readonly Family[]): Expected[] {
+export function expectedChecks(round: Seen, client: PodFacts, wanted: readonly Family[]): Expected[] {
   const ring = round.serverPods.toSorted(byNode);
   const place = ring.findIndex(({ node }) => node === client.node);
   const own = ring[place];

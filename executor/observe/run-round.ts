@@ -2,6 +2,7 @@
  * One round: looks whom to ask, asks the members of OVN central twice, every chassis and every probe pod once, looks again
  * whether those are still there, and puts all of it together. Nothing of an earlier round is in it.
  */
+import { networkProbe } from '../../constructs/api/constants.ts';
 import type { EvidenceKind } from '../../constructs/api/evidence/words.ts';
 import type { Clock } from '../../constructs/lib/clock.ts';
 import type { ProbeTarget } from '../evidence/target.ts';
@@ -18,6 +19,8 @@ import {
   type PayloadNode,
 } from './expect.ts';
 import type { PeerObservation } from './hcp.ts';
+import type { NetworkStack } from './network.ts';
+import { networkQuestion } from './network-question.ts';
 import { judgeNorthd } from './northd.ts';
 import { judgeDatabases } from './ovndb.ts';
 import { pullAll } from './pull-all.ts';
@@ -97,7 +100,8 @@ export async function runRound(input: RoundInput, deps: RoundDeps, signal: Abort
   const [central, chassis, network, peer, record] = await Promise.all([
     expected.central && runCentral(expected.central, input, deps, signal),
     expected.chassis && runChassis(expected.chassis, { ...deps, before: input.before, asked }, signal),
-    expected.network && runNetwork(expected.network, { ...deps, before: input.before, asked }, signal),
+    expected.network &&
+      runNetwork(expected.network, input.wanted.spec.networkStack, { ...deps, before: input.before, asked }, signal),
     deps.peer(signal),
     deps.record(signal),
   ]);
@@ -115,7 +119,13 @@ export async function runRound(input: RoundInput, deps: RoundDeps, signal: Abort
   return { round, asked };
 }
 
-const targetOf = <K extends EvidenceKind>(kind: K, pod: PodFacts, container: string): ProbeTarget<K> => ({
+const targetOf = <K extends EvidenceKind>(
+  kind: K,
+  pod: PodFacts,
+  container: string,
+  question?: string,
+): ProbeTarget<K> => ({
+  ...(question === undefined ? {} : { question }),
   kind,
   namespace: pod.namespace,
   pod: pod.name,
@@ -195,6 +205,7 @@ async function pullPods<K extends 'chassis' | 'network'>(
   pods: readonly PodFacts[],
   pulls: Pulls,
   signal: AbortSignal,
+  questionTo: (pod: PodFacts) => string | undefined = () => undefined,
 ): Promise<ReadonlyMap<string, Outcome<K>>> {
   const { clock, before, asked, atOnce, containers } = pulls;
   const outcomes = new Map<string, Outcome<K>>();
@@ -211,7 +222,7 @@ async function pullPods<K extends 'chassis' | 'network'>(
       const pod = byId.get(id);
       if (pod === undefined) return;
       const askedTick = clock.monotonic();
-      const outcome = await pulls.ask(targetOf(kind, pod, containers[kind]), signal);
+      const outcome = await pulls.ask(targetOf(kind, pod, containers[kind], questionTo(pod)), signal);
       outcomes.set(pod.uid, outcome);
       asked.set(id, { fingerprint: fingerprint(pod), healthy: isWell(outcome), askedTick });
     },
@@ -251,10 +262,14 @@ async function runChassis(
 
 async function runNetwork(
   { clients, servers, clientPods, serverPods, service }: ExpectedNetwork,
+  stack: NetworkStack | undefined,
   pulls: Pulls,
   signal: AbortSignal,
 ): Promise<Omit<NonNullable<Round['network']>, 'changed'>> {
-  const outcomes = await pullPods('network', clientPods, pulls, signal);
+  const seen = { serverPods, service };
+  const outcomes = await pullPods('network', clientPods, pulls, signal, (client) =>
+    networkQuestion(seen, client, stack, networkProbe.echoPort),
+  );
   const samples = clientPods.map((client) => ({ client, outcome: outcomes.get(client.uid) ?? unasked }));
   return { clients, servers, samples, serverPods, service };
 }
@@ -311,6 +326,8 @@ function networkChanges(before: ExpectedNetwork, after: ExpectedNetwork | undefi
   const [were, are] = [pods(before), pods(after)];
   for (const [name, pod] of were) if (movedPod(pod, are.get(name)) !== undefined) changed.push(`pod ${name}`);
   for (const name of are.keys()) if (!were.has(name)) changed.push(`pod ${name}`);
+  const nodes = new Map(after.nodes.map(({ name, uid }) => [name, uid]));
+  for (const { name, uid } of before.nodes) if (nodes.get(name) !== uid) changed.push(`node ${name}`);
   if (JSON.stringify(before.service) !== JSON.stringify(after.service))
     changed.push(`Service ${before.service?.name ?? after.service?.name ?? ''}`);
   return changed;

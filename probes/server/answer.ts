@@ -46,7 +46,7 @@ export type Stuck = Set<string>;
 async function look(
   component: string,
   collector: Collector<unknown>,
-  { clock, stuck, signal }: Looking,
+  { clock, stuck, signal, question }: Looking,
 ): Promise<Looked> {
   const { limitMs } = collector;
   const from = clock.monotonic();
@@ -59,7 +59,7 @@ async function look(
   if (stuck.has(component)) return done(fault('timeout', `${component}: an earlier look has not come back`));
   const over = new AbortController();
   const timer = new AbortController();
-  const work = collector.collect(AbortSignal.any([over.signal, signal])).catch(
+  const work = collector.collect(AbortSignal.any([over.signal, signal]), question).catch(
     // A collector that throws is at fault itself; the answer says which, not what it held.
     (error: unknown) => fault('protocol', `${component}: ${error instanceof Error ? error.name : 'failed'}`),
   );
@@ -82,6 +82,8 @@ async function look(
 interface Looking {
   readonly clock: Clock;
   readonly stuck: Stuck;
+  /** What the executor sent along. */
+  readonly question?: string | undefined;
   /** Aborts when nobody waits for the answer any more. */
   readonly signal: AbortSignal;
 }

@@ -34,8 +34,18 @@ export async function runProbe<K extends EvidenceKind>(options: ProbeOptions<K>,
     clock,
     material,
     log,
-    answer: (nonce, gone) =>
-      answer({ kind, nonce, subject, version, collectors, clock, stuck, signal: AbortSignal.any([gone, signal]) }),
+    answer: (nonce, question, gone) =>
+      answer({
+        kind,
+        nonce,
+        question,
+        subject,
+        version,
+        collectors,
+        clock,
+        stuck,
+        signal: AbortSignal.any([gone, signal]),
+      }),
     ...(options.limits === undefined ? {} : { limits: options.limits }),
   });
   try {

@@ -8,6 +8,7 @@ import {
   enrolmentRequestText,
   parseEnrolmentGrant,
 } from '../../constructs/api/enrolment.ts';
+import { questionLimits } from '../../constructs/api/evidence/question.ts';
 import { evidencePath, noncePattern } from '../../constructs/api/evidence/words.ts';
 import type { Clock } from '../../constructs/lib/clock.ts';
 import { redact } from '../../constructs/lib/redact.ts';
@@ -22,8 +23,8 @@ import { isExecutor } from './standing.ts';
 export interface ServeOptions {
   readonly clock: Clock;
   readonly material: Material;
-  /** Text of an answer. */
-  readonly answer: (nonce: string, signal: AbortSignal) => Promise<string>;
+  /** Text of an answer to a nonce, and to the question that came with it. */
+  readonly answer: (nonce: string, question: string | undefined, signal: AbortSignal) => Promise<string>;
   readonly log: (message: string) => void;
   readonly limits?: Partial<ServeLimits>;
 }
@@ -62,18 +63,25 @@ export function evidenceServer(options: ServeOptions): EvidenceServer {
       options.material.forget();
       return send(response, 200, '{}');
     }
-    if (route !== `GET ${evidencePath}`) return send(response, 404, refusal('NotFound', 'there is no such path'));
+    if (route === `GET ${evidencePath}` || route === `POST ${evidencePath}`)
+      return asked(request, response, url.searchParams.get('nonce') ?? '');
+    return send(response, 404, refusal('NotFound', 'there is no such path'));
+  };
+
+  const asked = async (request: IncomingMessage, response: ServerResponse, nonce: string): Promise<void> => {
     if (!options.material.enrolled())
       return send(response, 409, refusal('NotEnrolled', 'this probe has no certificate'));
-    const nonce = url.searchParams.get('nonce') ?? '';
     if (!noncePattern.test(nonce))
       return send(response, 400, refusal('NonceInvalid', 'a nonce of 32 to 64 hexadecimal digits is needed'));
+    const asks = request.method === 'POST';
+    const question = asks ? await bodyOf(request, questionLimits.bytes) : undefined;
+    if (asks && question === undefined) return send(response, 413, refusal('TooLarge', 'the question is too large'));
     if (answers >= limits.answers) return send(response, 503, refusal('Busy', 'enough answers are under way'));
     answers += 1;
     const gone = new AbortController();
     response.once('close', () => gone.abort());
     try {
-      send(response, 200, await options.answer(nonce, gone.signal));
+      send(response, 200, await options.answer(nonce, question, gone.signal));
     } finally {
       answers -= 1;
     }

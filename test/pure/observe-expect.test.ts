@@ -164,9 +164,17 @@ test('E12: one target per node that carries Open vSwitch, with its node as it is
 });
 
 test('P1: the pods of the network probe and its Service', () => {
-  const { clientPods, serverPods, service, clients, servers } = expectNetwork(clusterLook(), 'uid-1', networkNames);
+  const { clientPods, serverPods, service, clients, servers, nodes } = expectNetwork(
+    clusterLook(),
+    'uid-1',
+    networkNames,
+  );
   assert.equal([clientPods.length, serverPods.length, clients?.desired, servers?.desired], [3, 3, 3, 3]);
-  assert.equal(service, { name: 'probe', addresses: ['10.96.0.9'] });
+  assert.equal([service?.namespace, service?.name, service?.addresses], ['kube-system', 'probe', ['10.96.0.9']]);
+  assert.equal(
+    nodes.map(({ name, uid }) => `${name} ${uid}`),
+    ['n1 node-1', 'n2 node-2', 'n3 node-3'],
+  );
   assert.is(expectNetwork(clusterLook(), 'uid-2', networkNames).service, undefined);
 });
 

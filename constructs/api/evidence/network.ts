@@ -1,14 +1,13 @@
 import { z } from 'zod';
 import { dnsLabel, dnsName, ipText, objectUID, text } from '../fields.ts';
 import { milliseconds } from './fields.ts';
+import { addressFamilies, networkTargets } from './words.ts';
 
 /** What a probe pod sees of the network that it is part of. */
 
-export const networkTargets = ['sameNode', 'nextNode', 'service', 'name'] as const;
-
 const check = z.object({
   target: z.enum(networkTargets),
-  family: z.enum(['IPv4', 'IPv6']),
+  family: z.enum(addressFamilies),
   address: ipText(),
   port: z.int().min(1).max(65_535),
   /** `wrongPeer`: somebody answered, and it was not the server that was meant. */

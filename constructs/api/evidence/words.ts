@@ -22,6 +22,13 @@ export type ComponentOf<K extends EvidenceKind> = (typeof evidenceComponents)[K]
 export const problemCodes = ['timeout', 'refused', 'protocol', 'denied', 'tooLarge'] as const;
 export type ProblemCode = (typeof problemCodes)[number];
 
+/** What a network probe asks: servers by their own addresses, and the Service before them by its address and by its name. */
+export const networkTargets = ['sameNode', 'nextNode', 'service', 'name'] as const;
+export type NetworkTarget = (typeof networkTargets)[number];
+
+export const addressFamilies = ['IPv4', 'IPv6'] as const;
+export type AddressFamily = (typeof addressFamilies)[number];
+
 /** What a nonce looks like: 16 to 32 random bytes. */
 export const noncePattern = /^[0-9a-f]{32,64}$/;
 
