@@ -1,0 +1,236 @@
+// time limit: 240s
+/** Evidence opens the gates and makes the conditions: on a real API server, with real controllers and pods that kwok plays. */
+import * as assert from 'uvu/assert';
+import { readTopologyRecord } from '../../constructs/api/topology.ts';
+import { type Captured, captureInventory } from '../../executor/observe/inventory.ts';
+import { answer, centralFacts, databaseFacts } from '../pure/observe-support.ts';
+import { type Sidecars, type Spoil, sidecars } from './evidence-bed.ts';
+import { edgeOf } from './kubeBed.ts';
+import {
+  changes,
+  condition,
+  type Loose,
+  type NetworkBed,
+  networkBed,
+  paths,
+  type RunningExecutor,
+  system,
+} from './network-bed.ts';
+import { workshopSuite } from './network-suite.ts';
+
+const test = workshopSuite('network evidence');
+
+let bed: NetworkBed;
+let executor: RunningExecutor;
+let cars: Sidecars;
+
+const image = (name: string, digit: string): string =>
+  `registry.example.com/keelson/${name}@sha256:${digit.repeat(64)}`;
+const images = { executor: image('keelson', 'e'), probe: image('probe', 'f') };
+const evidencePace = { openEveryMs: 200, settledEveryMs: 300 };
+const daemonSet = '/apis/apps/v1/namespaces/kube-system/daemonsets/ovs-ovn';
+const gate = (release: Loose, type: string): string => {
+  const found = release.status?.phases
+    ?.flatMap((phase: Loose) => phase.gates ?? [])
+    .find((one: Loose) => one.type === type);
+  return `${found?.state}/${found?.reason}`;
+};
+const told = (object: Loose, type: string): string => {
+  const found = condition(object, type);
+  return `${found?.status}/${found?.reason}`;
+};
+/** Conditions of the installation that rounds make. */
+const types = ['OVNDBReady', 'NorthdReady', 'DataPlaneReady', 'TopologyRecorded', 'Degraded'];
+const all = (object: Loose): string[] => types.map((type) => `${type} ${condition(object, type)?.status}`);
+const well = ['OVNDBReady True', 'NorthdReady True', 'DataPlaneReady True', 'TopologyRecorded True', 'Degraded False'];
+const allWell = (object: Loose): boolean => all(object).join() === well.join();
+
+/** A member whose answer lacks NB, or whose NB is another one. */
+const member =
+  (n: number, change: 'down' | Parameters<typeof databaseFacts>[3]): Spoil =>
+  (target, of) => {
+    if (target.kind !== 'central' || of !== n) return undefined;
+    const pod = {
+      namespace: target.namespace,
+      name: target.pod,
+      uid: target.podUID,
+      node: target.node,
+      addresses: [],
+      containers: [],
+    };
+    const facts = centralFacts(n, 3);
+    if (change === 'down') delete facts.nb;
+    else facts.nb = databaseFacts('nb', n, 3, change);
+    return answer('central', pod, facts) as never;
+  };
+
+/** The inventory as `keelson inventory` takes it. */
+async function captured(): Promise<Captured> {
+  const edge = edgeOf(bed.server);
+  try {
+    return await captureInventory({
+      client: edge.client,
+      signal: AbortSignal.timeout(10_000),
+      cluster: 'test',
+      namespace: system,
+      labels: new Set<string>(),
+      serviceCIDRs: ['10.96.0.0/16'],
+    });
+  } finally {
+    await edge.transport.close();
+  }
+}
+
+test.before(async ({ shop }) => {
+  bed = await networkBed(shop, { with: ['controllers', 'scheduler', 'kwok'] });
+  cars = sidecars();
+  cars.spoil = member(3, { status: 'joining' });
+  await bed.deliver(await bed.render({ settings: { images } }));
+  executor = await bed.executor({ evidence: cars.evidence, evidencePace });
+});
+test.after(() => bed.close());
+
+test('O1: the data plane waits until the databases are seen to be ready, however ready the pods are', async () => {
+  const release = await bed.until(
+    paths.release,
+    'the gate of the databases to be shut by evidence',
+    (one) => gate(one, 'OVNDBReady') === 'Unknown/MemberJoining',
+    60_000,
+  );
+  assert.is(gate(release, 'WorkloadsReady'), 'True/Ready');
+  assert.is(gate(release, 'NorthdReady'), 'True/OneActive');
+  assert.is(await bed.get(daemonSet), undefined);
+  const installation = await bed.until(
+    paths.installation,
+    'the condition to say so',
+    (one) => told(one, 'OVNDBReady') === 'Unknown/MemberJoining',
+  );
+  assert.match(condition(installation, 'OVNDBReady').message, 'OVN_Northbound of node n3');
+  assert.equal(
+    installation.status.nodes.map(({ name }: Loose) => name),
+    ['n1', 'n2', 'n3'],
+  );
+});
+
+test('X2: with evidence the phases pass; without a probe image only NetworkReady stays Unknown', async () => {
+  cars.spoil = () => undefined;
+  const release = await bed.until(
+    paths.release,
+    'the Release to be complete',
+    (one) => told(one, 'Ready') === 'True/Completed' || condition(one, 'Ready')?.status === 'True',
+    60_000,
+  );
+  assert.is(gate(release, 'DataPlaneReady'), 'True/ChassisConnected');
+  assert.ok(release.status.phases.every((phase: Loose) => phase.bypassed !== true));
+  const installation = await bed.until(
+    paths.installation,
+    'everything else to be True',
+    (one) => allWell(one) && told(one, 'Ready') === 'Unknown/VerificationPending',
+  );
+  assert.is(told(installation, 'NetworkReady'), 'Unknown/ProbeNotConfigured');
+  assert.equal(
+    [...cars.asked].sort(),
+    ['n1', 'n2', 'n3'].flatMap((node) => [`central ${node}`, `chassis ${node}`]).sort(),
+  );
+  assert.equal(
+    installation.status.topology.databases.map(({ name }: Loose) => name),
+    ['OVN_Northbound', 'OVN_Southbound'],
+  );
+});
+
+test('J4: the record is immutable, belongs to nobody, and status pins its name, UID and digest', async () => {
+  const { inventory } = (await bed.installation()).status.topology;
+  const configMap = await bed.get(`/api/v1/namespaces/${system}/configmaps/${inventory.name}`);
+  assert.is(configMap.immutable, true);
+  assert.is(configMap.metadata.ownerReferences, undefined);
+  assert.is(configMap.metadata.uid, inventory.uid);
+  const held = readTopologyRecord(configMap);
+  assert.is(held?.digest, inventory.digest);
+  assert.equal(
+    held?.record.members.map(({ node }) => node.name),
+    ['n1', 'n2', 'n3'],
+  );
+  const written = executor.plan.log.filter(
+    ({ resource, name, mutating }) => mutating && resource === 'configmaps' && name === inventory.name,
+  );
+  assert.is(written.length, 1);
+  const taken = await captured();
+  assert.equal(taken.ok && taken.inventory.spec.topology?.net, {
+    centralAddresses: ['10.0.0.1', '10.0.0.2', '10.0.0.3'],
+    chartReplicas: 3,
+    record: inventory,
+  });
+});
+
+test('X7: one server down: OVNDBReady and Ready are False at once, nothing else moves, and back', async () => {
+  cars.spoil = member(3, 'down');
+  const broken = await bed.until(
+    paths.installation,
+    'OVNDBReady to be False',
+    (one) => told(one, 'OVNDBReady') === 'False/DaemonDown',
+  );
+  assert.equal(all(broken), ['OVNDBReady False', ...well.slice(1, 4), 'Degraded True']);
+  assert.is(told(broken, 'Ready'), 'False/DaemonDown');
+  assert.match(
+    condition(broken, 'Ready').message,
+    /^OVNDBReady: ovsdb-server of OVN_Northbound of node n3 .*2 of 3 members, quorum 2/,
+  );
+  assert.equal(
+    broken.status.topology.databases[0].members.map(({ node }: Loose) => node),
+    ['n1', 'n2'],
+  );
+  cars.spoil = () => undefined;
+  await bed.until(paths.installation, 'everything to be True again', allWell);
+});
+
+test('E9: a sidecar that does not answer makes its conditions Unknown, and never False', async () => {
+  cars.spoil = (target, n) =>
+    target.kind === 'chassis' && n === 2 ? { type: 'Unreachable', message: 'connection refused' } : undefined;
+  const silent = await bed.until(
+    paths.installation,
+    'DataPlaneReady to be Unknown',
+    (one) => told(one, 'DataPlaneReady') === 'Unknown/EvidenceUnreachable',
+  );
+  assert.equal(all(silent), [
+    'OVNDBReady True',
+    'NorthdReady True',
+    'DataPlaneReady Unknown',
+    'TopologyRecorded True',
+    'Degraded Unknown',
+  ]);
+  assert.match(condition(silent, 'DataPlaneReady').message, 'node n2');
+  cars.spoil = () => undefined;
+  await bed.until(paths.installation, 'everything to be True again', allWell);
+});
+
+test('J7: a record that is gone blocks verification, and the pin stays', async () => {
+  const { inventory } = (await bed.installation()).status.topology;
+  await bed.server.admin.expect('DELETE', `/api/v1/namespaces/${system}/configmaps/${inventory.name}`);
+  const gone = await bed.until(
+    paths.installation,
+    'TopologyRecorded to be False',
+    (one) => told(one, 'TopologyRecorded') === 'False/TopologyRecordMissing',
+  );
+  assert.equal(gone.status.topology.inventory, inventory);
+  const taken = await captured();
+  assert.is(taken.ok ? undefined : taken.problems[0]?.reason, 'TopologyRecordMissing');
+});
+
+test('X23: a node that is deleted is told within seconds, and nothing is taken away for it', async () => {
+  const from = executor.plan.log.length;
+  await bed.server.admin.expect('DELETE', '/api/v1/nodes/n3');
+  const gone = await bed.until(
+    paths.installation,
+    'the member to be missed',
+    (one) => told(one, 'OVNDBReady') === 'False/MemberMissing',
+  );
+  assert.match(condition(gone, 'OVNDBReady').message, /^OVN central is wanted on node n3 .*: the node is gone/);
+  assert.is(condition(gone, 'Degraded').status, 'True');
+  const since = changes(executor.plan.log.slice(from)).filter(({ resource }) => resource !== 'events');
+  assert.equal(
+    [...new Set(since.map(({ verb, resource }) => `${verb} ${resource}`))].filter((one) => one.startsWith('delete')),
+    [],
+  );
+});
+
+test.run();
