@@ -59,7 +59,7 @@ const ownedBy = (objects: readonly KubeObject[], owners: ReadonlySet<string>): K
 const uids = (objects: readonly KubeObject[]): Set<string> => new Set(objects.map(uidOf));
 
 /** Pods of workloads that count: one that ends, or has ended, answers for nobody. */
-export function podsOf(look: ClusterLook, workloads: readonly KubeObject[]): KubeObject[] {
+function podsOf(look: ClusterLook, workloads: readonly KubeObject[]): KubeObject[] {
   const owners = uids(workloads);
   const sets = uids(ownedBy(look.replicaSets, owners));
   return ownedBy(look.pods, new Set([...owners, ...sets])).filter(
@@ -68,7 +68,7 @@ export function podsOf(look: ClusterLook, workloads: readonly KubeObject[]): Kub
   );
 }
 
-export function podFactsOf(pod: KubeObject): PodFacts {
+function podFactsOf(pod: KubeObject): PodFacts {
   const containers = list(pod.status?.containerStatuses).map(
     (one): ContainerFacts => ({
       name: text(one.name),
@@ -99,7 +99,7 @@ export function nodeFactsOf(node: KubeObject): NodeFacts {
   };
 }
 
-export function rolloutOf(workload: KubeObject): Rollout {
+function rolloutOf(workload: KubeObject): Rollout {
   const status = part(workload.status);
   const perNode = workload.kind === 'DaemonSet';
   return {

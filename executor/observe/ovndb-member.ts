@@ -71,7 +71,7 @@ export interface MemberRules {
   readonly memory: DatabaseMemory;
 }
 
-export const podKey = ({ target }: Pick<Seat, 'target'>): string => target.pod?.uid ?? target.node.name;
+const podKey = ({ target }: Pick<Seat, 'target'>): string => target.pod?.uid ?? target.node.name;
 
 /** Name of a server in what is remembered: an index counts within its cluster only. */
 const serverKey = ({ cid, sid }: DatabaseFacts): string => `${cid ?? 'standalone'}/${sid ?? ''}`;

@@ -3,7 +3,6 @@
  * A member counts by what its own server says of its place in the cluster: neither Ready of its pod nor `connected` alone
  * proves membership. Nothing here authorises a change of members. Pure.
  */
-import type { DomainCondition } from '../../constructs/api/conditions.ts';
 import { broken, type Finding, type Judged, judge, memberName, open, silence } from './finding.ts';
 import { type Cluster, clusterFindings, quorumOf } from './ovndb-cluster.ts';
 import {
@@ -53,8 +52,6 @@ interface JudgedDatabase {
   readonly text: string;
 }
 
-export const databasesType: DomainCondition['type'] = 'OVNDBReady';
-
 /** Judges a round; `tick` is its end on the clock that never jumps. */
 export function judgeDatabases(
   round: CentralRound,
@@ -69,7 +66,7 @@ export function judgeDatabases(
   const text = `${nb.text}; ${sb.text}`;
   const good = { reason: want.model === 'clustered' ? 'MembersAgree' : 'DatabaseServed', message: text };
   return {
-    ...judge(databasesType, findings, good, text),
+    ...judge('OVNDBReady', findings, good, text),
     memory: { nb: nb.memory, sb: sb.memory },
     databases: [nb, sb].flatMap(({ view }) => (view === undefined ? [] : [view])),
   };
