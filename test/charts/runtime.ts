@@ -1,9 +1,11 @@
 /** What the OVN runtime image is made of; whoever builds the image adds the libraries that the programs need. */
 import { readdir } from 'node:fs/promises';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
+import { goProgram } from '../../images/goProgram.ts';
 import type { LayerEntry } from '../../images/layer.ts';
 
 const folder = new URL('runtime/', import.meta.url).pathname;
+const podNetworkSources = new URL('cni', import.meta.url).pathname;
 
 /** Debian packages that hold the daemons, their tools and schemas. */
 export const runtimePackages = ['openvswitch-switch', 'ovn-central', 'ovn-host'] as const;
@@ -30,10 +32,15 @@ export const runtimePrograms = [
     'mv',
   ],
   ...['rm', 'sed', 'sha256sum', 'sleep', 'sort', 'stat', 'tail', 'timeout', 'touch', 'tr', 'curl', 'ip'],
+  ...['ethtool', 'iptables', 'iptables-restore', 'nsenter'],
 ] as const;
 
-/** The entry scripts, as the image carries them in `/kube-ovn/`. */
-export async function runtimeScripts(): Promise<LayerEntry[]> {
+/** The program that makes pods ports of OVN: CNI plugin, agent of a node, writer of load balancers. */
+export const podNetworkProgram = (cache: string): Promise<string> => goProgram(podNetworkSources, cache, 'podnetwork');
+
+/** The entry scripts and the program they start, as the image carries them in `/kube-ovn/`. */
+export async function runtimeScripts(cache: string): Promise<LayerEntry[]> {
   const names = (await readdir(folder)).filter((name) => name.endsWith('.sh')).sort();
-  return names.map((name) => ({ type: 'file', path: `kube-ovn/${name}`, mode: 0o755, source: join(folder, name) }));
+  const files = [...names.map((name) => join(folder, name)), await podNetworkProgram(cache)];
+  return files.map((source) => ({ type: 'file', path: `kube-ovn/${basename(source)}`, mode: 0o755, source }));
 }

@@ -5,7 +5,7 @@ export interface AddressPlan {
   readonly prefixLength: number;
   readonly podCIDR: string;
   readonly serviceCIDR: string;
-  node(index: number): { readonly address: string; readonly podCIDR: string };
+  node(index: number): { readonly address: string; readonly tunnelAddress: string; readonly podCIDR: string };
 }
 
 const slots = 64;
@@ -14,9 +14,13 @@ const serviceCIDR = '10.96.0.0/16';
 /** The API server's own address in the service range. */
 export const serviceAddress = '10.96.0.1';
 
-/** The plan of a slot: nodes in 172.31.N.0/24, pods in 10.(128+N).0.0/16; Services live only inside the nodes. */
+/**
+ * The plan of a slot: nodes in 172.31.N.0/24, pods in 10.(128+N).0.0/16; Services live only inside the nodes. Tunnels
+ * between nodes have 172.30.N.0/24 on a bridge where the host has no address, so that range needs no room among its routes.
+ */
 export function addressPlan(slot: number): AddressPlan {
   const nodes = `172.31.${slot}`;
+  const tunnels = `172.30.${slot}`;
   const pods = `10.${128 + slot}`;
   return {
     slot,
@@ -24,7 +28,11 @@ export function addressPlan(slot: number): AddressPlan {
     prefixLength: 24,
     podCIDR: `${pods}.0.0/16`,
     serviceCIDR,
-    node: (index) => ({ address: `${nodes}.${10 + index}`, podCIDR: `${pods}.${index}.0/24` }),
+    node: (index) => ({
+      address: `${nodes}.${10 + index}`,
+      tunnelAddress: `${tunnels}.${10 + index}`,
+      podCIDR: `${pods}.${index}.0/24`,
+    }),
   };
 }
 

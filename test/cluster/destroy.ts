@@ -19,8 +19,8 @@ export async function destroyCluster(directory: string, clock: Clock): Promise<v
   if (state === undefined) return;
   await killProcesses(state, clock);
   await removeCgroup(state.cgroup, clock);
-  for (const node of state.nodes) await deleteLink(node.link);
-  await deleteLink(state.bridge.name);
+  for (const node of state.nodes) for (const link of [node.link, node.tunnelLink]) await deleteLink(link);
+  for (const bridge of [state.bridge.name, state.tunnelBridge]) await deleteLink(bridge);
   for (const mount of mountsBelow(directory)) await mustRun(['umount', mount]);
   // Deleting through a mount would delete what is mounted.
   const left = mountsBelow(directory);

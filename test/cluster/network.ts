@@ -9,11 +9,15 @@ export async function hostRoutes(): Promise<string[]> {
   return routes.map((route) => route.dst).filter((dst) => dst !== 'default');
 }
 
-/** Creates the bridge with the host's address on it. */
-export async function createBridge(bridge: ClusterState['bridge']): Promise<void> {
-  await mustRun(['ip', 'link', 'add', bridge.name, 'type', 'bridge']);
-  await mustRun(['ip', 'address', 'add', `${bridge.address}/${bridge.prefixLength}`, 'dev', bridge.name]);
-  await mustRun(['ip', 'link', 'set', bridge.name, 'up']);
+/** Creates the bridge with the host's address on it, and the one for tunnels, where the host has none. */
+export async function createBridges({ bridge, tunnelBridge }: ClusterState): Promise<void> {
+  const commands = [
+    `link add ${bridge.name} type bridge`,
+    `address add ${bridge.address}/${bridge.prefixLength} dev ${bridge.name}`,
+    `link add ${tunnelBridge} type bridge`,
+    ...[bridge.name, tunnelBridge].map((name) => `link set ${name} up`),
+  ];
+  await mustRun(['ip', '-batch', '-'], { input: `${commands.join('\n')}\n` });
 }
 
 /** Settings inside a node's network namespace; they die with it. */
@@ -25,9 +29,13 @@ const nodeSysctls: Readonly<Record<string, string>> = {
   'net/bridge/bridge-nf-call-iptables': '1',
 };
 
+/** The lowest preference: a pod network that has a better way to another node's pods adds its own. */
+const fallbackMetric = 1000;
+
 /**
- * Creates one node's network namespace, held by a file below the cluster's directory, and joins it to the bridge.
- * `others` are the nodes whose pods it needs routes to.
+ * Creates one node's network namespace, held by a file below the cluster's directory, and joins it to both bridges: by
+ * eth0 as a node among nodes, by eth1 for a network that tunnels. Whoever takes eth1 into a switch of its own moves its
+ * address there. `others` are the nodes whose pods it needs routes to.
  */
 export async function createNodeNetwork(
   state: ClusterState,
@@ -38,17 +46,26 @@ export async function createNodeNetwork(
   writeFileSync(node.netns, '');
   await mustRun(['unshare', `--net=${node.netns}`, 'true']);
   const inside = ['nsenter', `--net=${node.netns}`];
-  const { bridge } = state;
-  await mustRun(['ip', 'link', 'add', node.link, 'type', 'veth', 'peer', 'name', `${node.link}p`]);
-  await mustRun(['ip', 'link', 'set', node.link, 'master', bridge.name, 'up']);
-  await mustRun(['ip', 'link', 'set', `${node.link}p`, 'netns', node.netns]);
+  const { bridge, tunnelBridge } = state;
+  const cables = [
+    [node.link, bridge.name],
+    [node.tunnelLink, tunnelBridge],
+  ].flatMap(([link, master]) => [
+    `link add ${link} type veth peer name ${link}p`,
+    `link set ${link} master ${master} up`,
+    `link set ${link}p netns ${node.netns}`,
+  ]);
+  await mustRun(['ip', '-batch', '-'], { input: `${cables.join('\n')}\n` });
   const commands = [
     'link set lo up',
     `link set ${node.link}p name eth0`,
     `address add ${node.address}/${bridge.prefixLength} dev eth0`,
     'link set eth0 up',
+    `link set ${node.tunnelLink}p name eth1`,
+    `address add ${node.tunnelAddress}/${bridge.prefixLength} dev eth1`,
+    'link set eth1 up',
     `route add default via ${bridge.address}`,
-    ...others.map((other) => `route add ${other.podCIDR} via ${other.address}`),
+    ...others.map((other) => `route add ${other.podCIDR} via ${other.address} metric ${fallbackMetric}`),
   ];
   await mustRun([...inside, 'ip', '-batch', '-'], { input: `${commands.join('\n')}\n` });
   const writes = Object.entries(nodeSysctls).map(([key, value]) => `echo ${value} > /proc/sys/${key}`);

@@ -4,7 +4,7 @@ import type { Clock } from '../../constructs/lib/clock.ts';
 import { isDns1123Label } from '../../constructs/lib/names.ts';
 import { withLock } from '../tools/lock.ts';
 import { freePlan } from './addresses.ts';
-import { createBridge, hostRoutes } from './network.ts';
+import { createBridges, hostRoutes } from './network.ts';
 import { freePorts } from './ports.ts';
 import { identify } from './processes.ts';
 import { type ClusterState, type NodeRecord, StateFile } from './state.ts';
@@ -25,7 +25,7 @@ export function optionProblems(options: Pick<ClusterOptions, 'name' | 'nodes'>):
 }
 
 /**
- * Chooses names, ranges and ports that nothing else on this machine uses, writes the state file and creates the bridge,
+ * Chooses names, ranges and ports that nothing else on this machine uses, writes the state file and creates the bridges,
  * which reserves the ranges; one process of the machine at a time does so.
  */
 export function reserveCluster(options: ClusterOptions, clock: Clock): Promise<StateFile> {
@@ -42,13 +42,14 @@ export function reserveCluster(options: ClusterOptions, clock: Clock): Promise<S
         name: nodeName,
         ...plan.node(index + 1),
         link: `ks${id}n${index + 1}`,
+        tunnelLink: `ks${id}t${index + 1}`,
         directory: join(directory, 'nodes', nodeName),
         netns: join(directory, 'nodes', `${nodeName}.netns`),
       };
     });
     const bridge = { name: `ks${id}br`, address: plan.bridgeAddress, prefixLength: plan.prefixLength };
     const state: ClusterState = {
-      formatVersion: 1,
+      formatVersion: 2,
       name,
       id,
       directory,
@@ -57,6 +58,7 @@ export function reserveCluster(options: ClusterOptions, clock: Clock): Promise<S
       phase: 'starting',
       cni: options.cni ?? 'none',
       bridge,
+      tunnelBridge: `ks${id}tb`,
       podCIDR: plan.podCIDR,
       serviceCIDR: plan.serviceCIDR,
       cgroup: `keelson-${id}`,
@@ -65,7 +67,7 @@ export function reserveCluster(options: ClusterOptions, clock: Clock): Promise<S
       processes: [],
     };
     const file = new StateFile(state);
-    await createBridge(bridge);
+    await createBridges(state);
     const [apiServer = 0, etcd = 0, registry = 0] = await freePorts(bridge.address, 3);
     file.update({ ports: { apiServer, etcd, registry } });
     return file;

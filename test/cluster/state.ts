@@ -17,8 +17,11 @@ export interface RecordedProcess {
 export interface NodeRecord {
   readonly name: string;
   readonly address: string;
+  /** Of its second interface, which carries tunnels only. */
+  readonly tunnelAddress: string;
   readonly podCIDR: string;
   readonly link: string;
+  readonly tunnelLink: string;
   readonly directory: string;
   /** File that holds the node's network namespace. */
   readonly netns: string;
@@ -26,7 +29,7 @@ export interface NodeRecord {
 
 /** What exists on the machine because of one cluster; written before each part comes into being. */
 export interface ClusterState {
-  readonly formatVersion: 1;
+  readonly formatVersion: 2;
   readonly name: string;
   readonly id: string;
   readonly directory: string;
@@ -36,6 +39,8 @@ export interface ClusterState {
   readonly phase: 'starting' | 'running' | 'stopping';
   readonly cni: CniMode;
   readonly bridge: { readonly name: string; readonly address: string; readonly prefixLength: number };
+  /** Joins the nodes' second interfaces; the host has no address there. */
+  readonly tunnelBridge: string;
   readonly podCIDR: string;
   readonly serviceCIDR: string;
   readonly cgroup: string;
@@ -58,7 +63,7 @@ function stateFile(directory: string): string {
 export function readState(directory: string): ClusterState | undefined {
   if (!existsSync(stateFile(directory))) return undefined;
   const state = JSON.parse(readFileSync(stateFile(directory), 'utf8')) as ClusterState;
-  if (state.formatVersion !== 1) {
+  if (state.formatVersion !== 2) {
     throw new Error(
       `${stateFile(directory)}: format ${String(state.formatVersion)} is not known; remove that cluster with the version that made it`,
     );

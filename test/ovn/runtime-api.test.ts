@@ -1,9 +1,9 @@
 /**
  * The runtime's scripts that talk to Kubernetes, with a real API server, the accounts and roles that the chart renders for
- * them, and real daemons: leader labels, network defaults, CNI configuration, pinger.
+ * them, and real daemons: leader labels, network defaults, pinger.
  */
 import { execFile } from 'node:child_process';
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { suite } from 'uvu';
@@ -60,7 +60,6 @@ const member = (bed: OvnBed): Env => ({
   OVN_ELECTION_TIMER: '1000',
   OVN_LEADER_PROBE_INTERVAL: '1',
 });
-const node = (bed: OvnBed): Env => ({ ...bed.dirs('node-a'), NODE_NAME: 'node-a', POD_IP: '127.0.0.10' });
 const northbound = (bed: OvnBed): string => `unix:${join(bed.dir, 'central', 'run-ovn', 'ovnnb_db.sock')}`;
 async function rows(bed: OvnBed, table: string, columns: string): Promise<string[]> {
   const argv = [
@@ -160,31 +159,6 @@ test('two controllers at once write the defaults once, and write again what is d
       return names.every((list) => list.length === 2) ? true : undefined;
     });
   }
-});
-
-test('the node gets a CNI configuration for its own range, and only once its chassis is connected', async (context) => {
-  const { bed, server } = context;
-  const body = {
-    apiVersion: 'v1',
-    kind: 'Node',
-    metadata: { name: 'node-a' },
-    spec: { podCIDR: '10.244.7.0/24', podCIDRs: ['10.244.7.0/24'] },
-  };
-  await server.admin.expect('POST', '/api/v1/nodes', { body });
-  const cni = join(bed.dir, 'cni');
-  await mkdir(cni);
-  const env = { ...node(bed), ...(await podEnv(context, 'kube-ovn-cni', 'cni-a')), CNI_CONF_DIR: cni };
-  const agent = bed.script('start-cniserver.sh', env, 'outside');
-  await said(agent, 'waits for the chassis of the node to be connected');
-  assert.not((await bed.probe('fresh.sh', env, env.READY_FILE, '30')).ok);
-  bed.script('start-ovs.sh', { ...node(bed), OVN_DB_IPS: '127.0.0.2' });
-  await said(agent, 'node has its network');
-  const written = JSON.parse(await readFile(join(cni, '01-kube-ovn.conflist'), 'utf8'));
-  assert.is(written.plugins[0].type, 'bridge');
-  assert.equal(written.plugins[0].ipam.ranges, [[{ subnet: '10.244.7.0/24' }]]);
-  assert.ok((await bed.probe('fresh.sh', env, env.READY_FILE, '30')).ok);
-  assert.is(await bed.stop(agent), 0);
-  assert.ok(await readFile(join(cni, '01-kube-ovn.conflist')), 'running pods keep their network');
 });
 
 test('the pinger is ready by the API server, and tells which peers answer', async (context) => {

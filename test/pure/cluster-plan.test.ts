@@ -26,7 +26,9 @@ test('nodes and pods of different clusters never share an address', () => {
   for (const plan of plans) {
     const nodes = Array.from({ length: 9 }, (_, index) => plan.node(index + 1));
     assert.is(new Set(nodes.map((node) => node.address)).size, 9);
+    assert.is(new Set(nodes.map((node) => node.tunnelAddress)).size, 9);
     for (const node of nodes) {
+      assert.not.ok(overlaps(node.tunnelAddress, `${plan.bridgeAddress}/${plan.prefixLength}`));
       assert.ok(overlaps(node.podCIDR, plan.podCIDR));
       assert.ok(overlaps(node.address, `${plan.bridgeAddress}/${plan.prefixLength}`));
       assert.not.ok(overlaps(node.podCIDR, plan.serviceCIDR));

@@ -1,12 +1,14 @@
 #!/bin/bash
 # Keeps the network's defaults: in the northbound database the cluster's router, the default switch and the join switch
-# with their ports, and in the Kubernetes API the Vpc and the two Subnets that stand for them. Replicas need no leader:
-# each object is written by one OVSDB transaction that holds only while no row of that name exists.
+# with their ports, and in the Kubernetes API the Vpc and the two Subnets that stand for them; with --enable-lb=true a load
+# balancer per Service besides. Replicas need no leader: each object is written by one OVSDB transaction that holds only
+# while no row of that name exists.
 source "${BASH_SOURCE[0]%/*}/lib.sh"
 trap 'exit 0' TERM INT
 
 READY_FILE=${READY_FILE:-/tmp/controller-ready}
 CLUSTER_ROUTER=ovn-cluster DEFAULT_LS=ovn-default NODE_SWITCH=join
+ENABLE_LB=false
 DEFAULT_CIDR=10.16.0.0/16 DEFAULT_GATEWAY='' NODE_SWITCH_CIDR=100.64.0.0/16
 for argument in "$@"; do
   case $argument in
@@ -16,6 +18,7 @@ for argument in "$@"; do
     --default-gateway=*) DEFAULT_GATEWAY=${argument#*=} ;;
     --node-switch=*) NODE_SWITCH=${argument#*=} ;;
     --node-switch-cidr=*) NODE_SWITCH_CIDR=${argument#*=} ;;
+    --enable-lb=*) ENABLE_LB=${argument#*=} ;;
   esac
 done
 
@@ -93,11 +96,19 @@ pass() {
     ensure_object subnets "$NODE_SWITCH" "$(subnet_body "$NODE_SWITCH" "$NODE_SWITCH_CIDR" "$JOIN_GATEWAY")"
 }
 
+services=
+if [[ $ENABLE_LB == true ]] && has_account; then
+  OVN_NB_DB=$northbound OVN_NBCTL_OPTIONS="${tls_options[*]}" "${POD_NETWORK:-${BASH_SOURCE[0]%/*}/podnetwork}" services &
+  services=$!
+  trap 'kill $services 2>/dev/null; exit 0' TERM INT
+fi
+
 log "keeps $CLUSTER_ROUTER, $DEFAULT_LS ($DEFAULT_CIDR) and $NODE_SWITCH ($NODE_SWITCH_CIDR) at $northbound"
 state=
 while :; do
   if pass; then now=kept; touch "$READY_FILE"; else now=failing; fi
   [[ $now == "$state" ]] || log "defaults: $now"
   state=$now
+  [[ -z $services ]] || kill -0 "$services" 2>/dev/null || die 'the writer of load balancers ended'
   pause 5
 done

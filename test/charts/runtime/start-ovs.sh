@@ -1,13 +1,24 @@
 #!/bin/bash
 # The node's part in the foreground: its Open vSwitch database, ovs-vswitchd with the userspace datapath, ovn-controller.
+# With IFACE, that interface becomes a port of a bridge of its own, whose internal port takes its address over: tunnels must
+# end in the switch, since the kernel has none, and the node's other addresses do not depend on it.
 # When a second pod starts on the same node (an update with surge), it writes its own name as the owner and asks the old
 # daemons to leave; the old pod sees that and waits to be deleted instead of starting them again.
 source "${BASH_SOURCE[0]%/*}/lib.sh"
 
 OVS_SCHEMA_DIR=${OVS_SCHEMA_DIR:-/usr/share/openvswitch}
 NODE_NAME=${NODE_NAME:?the name of this node}
-ENCAP_IP=${ENCAP_IP:-${POD_IP:?the address of this node}}
+IFACE=${IFACE:-} TUNNEL_BRIDGE=${TUNNEL_BRIDGE:-br-phy}
 mkdir -p "$OVS_RUNDIR" "$OVS_DBDIR" "$OVS_LOGDIR" "$OVN_RUNDIR" "$OVN_LOGDIR"
+
+# The address for tunnels, as the interface has it, or had it when it was first taken: a file beside the chassis' id.
+tunnel_address=
+if [[ -n $IFACE ]]; then
+  if [[ $(ip -4 -oneline address show dev "$IFACE") =~ inet\ ([0-9./]+) ]]; then printf '%s' "${BASH_REMATCH[1]}" >"$OVS_DBDIR/tunnel-address"; fi
+  tunnel_address=$(cat "$OVS_DBDIR/tunnel-address" 2>/dev/null) || die "the interface $IFACE has no address for tunnels"
+fi
+ENCAP_IP=${ENCAP_IP:-${tunnel_address%%/*}}
+ENCAP_IP=${ENCAP_IP:-${POD_IP:?the address of this node}}
 owner_file=$OVS_RUNDIR/owner
 owner=${POD_NAME:-$HOSTNAME}/$$/$(date +%s%N)
 database=$OVS_DBDIR/conf.db
@@ -63,8 +74,21 @@ vsctl set Open_vSwitch . external-ids:system-id="$(<"$OVS_DBDIR/system-id.conf")
   external-ids:ovn-encap-ip="$ENCAP_IP" external-ids:ovn-bridge-datapath-type=netdev \
   external-ids:ovn-remote-probe-interval="${OVN_REMOTE_PROBE_INTERVAL:-10000}" \
   external-ids:ovn-openflow-probe-interval="${OVN_REMOTE_OPENFLOW_INTERVAL:-180}"
+if [[ -n $IFACE ]]; then
+  vsctl --may-exist add-br "$TUNNEL_BRIDGE" -- set Bridge "$TUNNEL_BRIDGE" datapath_type=netdev \
+    -- --may-exist add-port "$TUNNEL_BRIDGE" "$IFACE"
+fi
 ovs-vswitchd -vconsole:warn -vfile:info --log-file="$OVS_LOGDIR/ovs-vswitchd.log" --pidfile "$socket" &
 children[$!]=ovs-vswitchd
+# The internal port is new with each ovs-vswitchd.
+if [[ -n $IFACE ]]; then
+  if ! poll 20 "the port of $TUNNEL_BRIDGE" ip link set "$TUNNEL_BRIDGE" up; then
+    leave_all
+    exit 1
+  fi
+  ip address flush dev "$IFACE"
+  ip address replace "$tunnel_address" dev "$TUNNEL_BRIDGE"
+fi
 start_controller() {
   ovn-controller "${tls_options[@]}" -vconsole:warn -vfile:info --log-file="$OVN_LOGDIR/ovn-controller.log" --pidfile "$socket" &
   children[$!]=ovn-controller

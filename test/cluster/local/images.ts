@@ -24,7 +24,7 @@ export async function pushOwnImage(registry: string, keelson: BuiltImage): Promi
 
 /** Builds both images of the local cluster into the cache. */
 export async function buildImages(cache: string): Promise<LocalImages> {
-  const scripts = await runtimeScripts();
+  const scripts = await runtimeScripts(cache);
   const [keelson, ovn] = await Promise.all([
     buildOwnImage(cache),
     buildOvnImage({ packages: runtimePackages, programs: runtimePrograms, scripts, cache }),

@@ -236,7 +236,7 @@ test('the OVN runtime image carries daemons that run on every node, each with fi
   const built = await buildOvnImage({
     packages: [...runtimePackages],
     programs: [...runtimePrograms],
-    scripts: await runtimeScripts(),
+    scripts: await runtimeScripts(imageCache(process.env)),
     cache: imageCache(process.env),
   });
   const ovn = await pushImage(built, { registry: cluster.registry.hostRef, repository: 'test/ovn' });

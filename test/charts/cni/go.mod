@@ -1,0 +1,3 @@
+module keelson/podnetwork
+
+go 1.23
