@@ -158,6 +158,8 @@ export const networkProbe = {
   service: 'keelson-network-probe',
   evidencePort: 10672,
   echoPort: 10673,
+  /** Where a server says that it serves. */
+  readyPath: '/v1/ready',
 } as const;
 
 /** Timings in milliseconds. Parts take them as an options object, so that tests can shorten them. */

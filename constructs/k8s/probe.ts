@@ -31,19 +31,46 @@ const fieldVariable = (name: string, fieldPath: string): JsonObject => ({
   valueFrom: { fieldRef: { apiVersion: 'v1', fieldPath } },
 });
 
+/** Who the pod is, as a probe reads it. */
+export const podIdentity = (): JsonObject[] => [
+  fieldVariable('POD_NAMESPACE', 'metadata.namespace'),
+  fieldVariable('POD_NAME', 'metadata.name'),
+  fieldVariable('POD_UID', 'metadata.uid'),
+  fieldVariable('NODE_NAME', 'spec.nodeName'),
+  fieldVariable('POD_IPS', 'status.podIPs'),
+];
+
+/** The token by which a probe proves its pod, and whom it believes. */
+export const evidenceVolumes = (): JsonObject[] => [
+  {
+    name: volumes.evidence,
+    projected: {
+      sources: [
+        { serviceAccountToken: { audience: evidenceAudience, expirationSeconds: tokenSeconds, path: 'token' } },
+        // The executor writes it; a pod that starts before waits for nobody.
+        {
+          configMap: {
+            name: evidenceTrust.name,
+            items: [{ key: evidenceTrust.key, path: evidenceTrust.key }],
+            optional: true,
+          },
+        },
+      ],
+    },
+  },
+];
+
+export const evidenceMounts = (): JsonObject[] => [
+  { name: volumes.evidence, mountPath: evidenceMount, readOnly: true },
+];
+
 export function evidenceSidecar({ kind, image, folders, runAsUser }: SidecarOptions): Sidecar {
   return {
     container: {
       name: probeContainers[kind],
       image,
       args: ['probe', kind],
-      env: [
-        fieldVariable('POD_NAMESPACE', 'metadata.namespace'),
-        fieldVariable('POD_NAME', 'metadata.name'),
-        fieldVariable('POD_UID', 'metadata.uid'),
-        fieldVariable('NODE_NAME', 'spec.nodeName'),
-        fieldVariable('POD_IPS', 'status.podIPs'),
-      ],
+      env: podIdentity(),
       resources: { requests: { cpu: '10m', memory: '64Mi' }, limits: { memory: '128Mi' } },
       securityContext: {
         ...(runAsUser === undefined ? {} : { runAsUser }),
@@ -55,28 +82,10 @@ export function evidenceSidecar({ kind, image, folders, runAsUser }: SidecarOpti
       terminationMessagePolicy: 'FallbackToLogsOnError',
       volumeMounts: [
         ...folders.map((mount) => ({ ...mount, readOnly: true })),
-        { name: volumes.evidence, mountPath: evidenceMount, readOnly: true },
+        ...evidenceMounts(),
         { name: volumes.noToken, mountPath: usualToken, readOnly: true },
       ],
     },
-    volumes: [
-      {
-        name: volumes.evidence,
-        projected: {
-          sources: [
-            { serviceAccountToken: { audience: evidenceAudience, expirationSeconds: tokenSeconds, path: 'token' } },
-            // The executor writes it; a pod that starts before waits for nobody.
-            {
-              configMap: {
-                name: evidenceTrust.name,
-                items: [{ key: evidenceTrust.key, path: evidenceTrust.key }],
-                optional: true,
-              },
-            },
-          ],
-        },
-      },
-      { name: volumes.noToken, emptyDir: {} },
-    ],
+    volumes: [...evidenceVolumes(), { name: volumes.noToken, emptyDir: {} }],
   };
 }

@@ -56,8 +56,10 @@ function faultOf({ code, message }: NodeJS.ErrnoException): Echoed {
 }
 
 function read(response: IncomingMessage, nonce: string, end: (echoed: Echoed) => void): void {
-  if (response.statusCode !== 200)
-    return end({ type: 'stranger', message: `the answer has status ${response.statusCode}` });
+  if (response.statusCode !== 200) {
+    end({ type: 'stranger', message: `the answer has status ${response.statusCode}` });
+    return;
+  }
   const chunks: Buffer[] = [];
   let bytes = 0;
   response.on('data', (chunk: Buffer) => {

@@ -3,8 +3,6 @@ import { readServer, type ServerIdentity } from '../../constructs/api/evidence/q
 /** What clients and servers of the network probe say to one another: a nonce, and who answers it. */
 
 export const echoPath = '/v1/echo';
-/** Whether the server serves; for the kubelet. */
-export const readyPath = '/v1/ready';
 
 /** Bytes of an answer. */
 export const echoLimit = 2 * 1024;

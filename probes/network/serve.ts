@@ -1,9 +1,10 @@
 import { createServer, type Server, type ServerResponse } from 'node:http';
+import { networkProbe } from '../../constructs/api/constants.ts';
 import type { ServerIdentity } from '../../constructs/api/evidence/question.ts';
 import { noncePattern } from '../../constructs/api/evidence/words.ts';
 import type { Clock, Random } from '../../constructs/lib/clock.ts';
 import { listenSomewhere } from '../server/listen.ts';
-import { echoPath, echoText, readyPath } from './echo.ts';
+import { echoPath, echoText } from './echo.ts';
 
 /**
  * The server of the network probe: it says which pod it is, to whoever asks, and nothing else. It has no account, no state, and
@@ -36,7 +37,7 @@ function echoServer(identity: ServerIdentity): Server {
     (request, response) => {
       const url = new URL(request.url ?? '/', 'http://probe');
       if (request.method !== 'GET') return send(response, 405, {});
-      if (url.pathname === readyPath) return send(response, 200, {});
+      if (url.pathname === networkProbe.readyPath) return send(response, 200, {});
       if (url.pathname !== echoPath) return send(response, 404, {});
       const nonce = url.searchParams.get('nonce') ?? '';
       return noncePattern.test(nonce) ? send(response, 200, echoText(identity, nonce)) : send(response, 400, {});

@@ -1,11 +1,11 @@
 import type { DeterminismProof, LockedChart } from '../../constructs/api/lock.ts';
 import { parseImageRef } from '../../constructs/lib/imageref.ts';
-import type { JsonObject } from '../../constructs/lib/json.ts';
+import { getAt, type JsonObject } from '../../constructs/lib/json.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
 import type { DomainRenderer } from '../domain.ts';
 import { imageKey, imagesToLock } from '../images/pin.ts';
 import { type LoadedCluster, loadCluster } from '../load/load.ts';
-import type { ClusterFiles } from '../load/source.ts';
+import type { ClusterFiles, SourceObject } from '../load/source.ts';
 import { collectReleases, imageSearch } from '../releases.ts';
 
 /** Told by the domains, while they render unpinned, what a lock has to hold for them. */
@@ -23,6 +23,14 @@ export interface LockNeeds {
   readonly images: readonly string[];
   /** Keys of the images that releases rendered from charts use. */
   readonly chartImages: ReadonlySet<string>;
+  /** Keys of the images of probes. */
+  readonly probeImages: ReadonlySet<string>;
+}
+
+/** The image that a specification names for the network probe. */
+function networkProbeImage({ value }: SourceObject): string[] {
+  const image = getAt(value, '/spec/networkProbe/image');
+  return typeof image === 'string' ? [image] : [];
 }
 
 /** The identity of a reference, or the text itself when it is none. */
@@ -54,14 +62,16 @@ export async function collectNeeds(
   if (collected.problems.length > 0) return { ok: false, problems: collected.problems };
   const images = new Map<string, string>();
   const chartImages = new Set<string>();
-  const own = [loaded.cluster.spec.images.executor, loaded.cluster.spec.images.probe ?? []].flat();
-  const ownKeys = new Set(own.map(keyOf));
+  const { executor, probe } = loaded.cluster.spec.images;
+  const probes = [...(probe === undefined ? [] : [probe]), ...loaded.specs.flatMap(networkProbeImage)];
+  const own = [executor, ...(probe === undefined ? [] : [probe])];
+  const ownKeys = new Set([executor, ...probes].map(keyOf));
   for (const text of own) if (parseImageRef(text)?.digest === undefined) images.set(keyOf(text), text);
   for (const release of collected.releases) {
     const objects: JsonObject[] = release.phases.flatMap((phase) => phase.objects.map((o) => o.object));
     for (const text of imagesToLock(objects, imageSearch(loaded, release))) {
       if (!images.has(keyOf(text))) images.set(keyOf(text), text);
-      // The probe's sidecars are in a chart's workloads, and move on their own.
+      // Probes are in the release of a chart, and move on their own.
       if (release.charts.length > 0 && !ownKeys.has(keyOf(text))) chartImages.add(keyOf(text));
     }
   }
@@ -71,6 +81,7 @@ export async function collectNeeds(
     determinism,
     images: [...images.values()].sort(),
     chartImages,
+    probeImages: new Set(probes.map(keyOf)),
   };
   return { ok: true, needs };
 }

@@ -43,7 +43,7 @@ function asksFor(update: Update, text: string, needs: LockNeeds): boolean {
     case 'executor':
       return keyOf(text) === keyOf(images.executor);
     case 'probe':
-      return images.probe !== undefined && keyOf(text) === keyOf(images.probe);
+      return needs.probeImages.has(keyOf(text));
     case 'chart':
       return needs.chartImages.has(keyOf(text));
     case 'image': {

@@ -43,13 +43,22 @@ const definitions: readonly PhaseDefinition[] = [
   },
 ];
 
+/** The network is there once packets arrive, and not before. */
+const probePhase = (objects: readonly ChartObject[]): NetworkPhase => ({
+  name: 'network-probe',
+  dir: '50-network-probe',
+  objects,
+  gates: [gate('WorkloadsReady', 'network-probe', '10m'), gate('NetworkReady', 'network-probe', '10m')],
+});
+
 /** Phases that hold an object; a phase without any is left out together with its gates. */
 export function networkPhases(
   objects: readonly ChartObject[],
   spec: InstallationSpec,
   extraKinds: readonly string[],
+  probe: readonly ChartObject[] = [],
 ): NetworkPhase[] {
-  return definitions
+  const charted = definitions
     .map((definition) => ({
       name: definition.name,
       dir: `${definition.number}-${definition.name}`,
@@ -57,4 +66,5 @@ export function networkPhases(
       gates: definition.gates(spec),
     }))
     .filter((phase) => phase.objects.length > 0);
+  return probe.length === 0 ? charted : [...charted, probePhase(probe)];
 }

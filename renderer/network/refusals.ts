@@ -1,4 +1,4 @@
-/** Fields whose parts do not exist in this version: refused by name, so that nobody believes they are at work. */
+/** Fields whose parts do not exist in this version, or do not go together: refused by name, so that nobody believes they are at work. */
 import type { Cluster } from '../../constructs/api/cluster.ts';
 import type { InstallationSpec } from '../../constructs/api/kinds/kubeovn-installation-spec.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
@@ -18,12 +18,12 @@ export function refusals(
       path: 'spec.fenceAgent.enabled',
       remedy: 'set it to false',
     });
-  if (spec.networkProbe !== undefined)
+  if (spec.networkProbe !== undefined && spec.mode !== 'centralOnly' && cluster.spec.images.probe === undefined)
     problems.push(
       place(['spec', 'networkProbe', 'image'], {
-        reason: 'ComponentMissing',
-        message: 'networkProbe.image asks for a probe that this version of Keelson does not contain',
-        remedy: 'leave networkProbe out and set acceptUnverifiedNetwork: true in cluster.yaml',
+        reason: 'ProbeImageMissing',
+        message: 'an executor that is to ask the network probe has to gather evidence, and cluster.yaml names no probe',
+        remedy: 'set spec.images.probe in cluster.yaml',
       }),
     );
   if (spec.networkProbe === undefined && spec.mode !== 'centralOnly' && !cluster.spec.acceptUnverifiedNetwork)
@@ -31,7 +31,7 @@ export function refusals(
       place(['spec', 'networkProbe'], {
         reason: 'NetworkUnverified',
         message: 'without a network probe nothing shows that packets arrive, and NetworkReady stays Unknown',
-        remedy: 'set acceptUnverifiedNetwork: true in cluster.yaml to accept that',
+        remedy: 'set networkProbe.image, or acceptUnverifiedNetwork: true in cluster.yaml to accept that',
       }),
     );
   return problems;

@@ -17,6 +17,7 @@ import { acceptChart } from './acceptance.ts';
 import { type CentralPlacement, placeCentral } from './addresses.ts';
 import { toReleaseObject } from './bindings.ts';
 import { filterHooks } from './hooks.ts';
+import { networkProbeOf } from './networkprobe.ts';
 import { type ChartObject, toChartObject, withBody } from './object.ts';
 import { networkPhases } from './phases.ts';
 import { injectProbes } from './probes.ts';
@@ -216,7 +217,8 @@ async function renderChart(context: Context, chart: LoadedChart, place: CentralP
     }),
   ];
   if (problems.length > 0) return { ok: false, problems };
-  const phases = networkPhases(probed.objects, spec, extraKinds);
+  const probe = networkProbeOf(spec, namespace, pullSecretsOf(loaded), selected.objects);
+  const phases = networkPhases(probed.objects, spec, extraKinds, probe);
   const kind = { apiVersion: networkApiVersion, kind: installationKind };
   const specObject = isObject(context.source.value.spec) ? context.source.value.spec : {};
   return {

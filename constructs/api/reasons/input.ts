@@ -87,6 +87,11 @@ export const inputReasons: readonly Reason[] = [
       'the data plane would run without a network probe',
       'Set networkProbe.image, or acceptUnverifiedNetwork: true in cluster.yaml.',
     ],
+    [
+      'ProbeImageMissing',
+      'networkProbe.image asks for evidence, and nothing gathers any',
+      'Set spec.images.probe in cluster.yaml.',
+    ],
     ['EndpointMismatch', '{message}', 'Correct the endpoints in the spec.'],
     ['CentralMissing', 'the chart renders no OVN central for mode {mode}', 'Use a chart that knows the mode.'],
     ['CentralAddresses', '{message}', 'Report it: the rendered addresses differ from the inventory.'],
