@@ -2,7 +2,7 @@
 import type { DatabaseFacts } from '../../constructs/api/evidence/central.ts';
 import { parseEndpoint, plainEndpoint, plainHost, sameEndpoint } from './endpoint.ts';
 import { broken, type Finding, open, weak } from './finding.ts';
-import { type DatabaseMemory, databaseNames, isVoter, type MemberRules, type Seat } from './ovndb-member.ts';
+import { canVote, type DatabaseMemory, databaseNames, isVoter, type MemberRules, type Seat } from './ovndb-member.ts';
 import type { CentralTarget } from './round.ts';
 
 export interface Cluster {
@@ -45,7 +45,7 @@ export function quorumOf({ seats, silent, down }: Cluster): Quorum {
   const leader = leaders.length === 1 ? leaders[0] : undefined;
   const counted = leader?.second.members.length ?? 0;
   const size = counted > 0 ? counted : seats.length + silent.length + down.length;
-  return { leader, alive: seats.filter(isVoter).length, size, quorum: Math.floor(size / 2) + 1 };
+  return { leader, alive: seats.filter(canVote).length, size, quorum: Math.floor(size / 2) + 1 };
 }
 
 /** All findings about the cluster as a whole, and who is behind now. */

@@ -134,9 +134,12 @@ function indexFindings(seat: Seat, { key, model, memory }: MemberRules): Finding
   return [broken('IndexBackwards', about, { database, observed: String(now), wanted: String(highest) })];
 }
 
-/** Whether a member takes part in decisions. */
-export const isVoter = ({ second }: Seat): boolean =>
-  second.model === 'clustered' && second.status === 'member' && second.connected && second.role !== 'candidate';
+/** Whether a server is a member that can vote, also while it looks for a leader. */
+export const canVote = ({ second }: Seat): boolean =>
+  second.model === 'clustered' && second.status === 'member' && second.connected;
+
+/** Whether it has a leader, or is one: only then does what it says of the others count. */
+export const isVoter = (seat: Seat): boolean => canVote(seat) && seat.second.role !== 'candidate';
 
 /** What to remember. A member that was not seen is remembered as it was: a silence makes nobody start anew. */
 export function rememberMembers(

@@ -368,6 +368,13 @@ test("W6: a silent member may be counted at an address that is not its node's; a
   assert.match(message, 'ssl:10.0.0.9:6643');
 });
 
+test('14.1: members that look for a leader can vote: while they do, the quorum is not lost', () => {
+  const electing = centralRound(3, (n) => withNb(n, { role: 'candidate', leader: 'unknown', leading: false })(n));
+  const { findings, condition } = judge(electing);
+  assert.not(findings.some(({ reason }) => reason === 'QuorumLost'));
+  assert.match(condition.message, '3 of 3 members, quorum 2');
+});
+
 test('W37: different election timers, little room and half a link are told, and are no fault', () => {
   const { condition, findings } = judge(
     centralRound(3, (n) =>
