@@ -28,6 +28,8 @@ import { networkDomain } from './network/domain.ts';
 import { installationMetrics } from './network/metrics.ts';
 import { type EvidenceSource, Observer, type ObserverOptions } from './network/observer.ts';
 import { NetworkReconciler } from './network/reconciler.ts';
+import { Board } from './page/board.ts';
+import { tryServePage } from './page/server.ts';
 import { type ControllerTimings, defaultControllerTimings, runReleases } from './release/controller.ts';
 import { sealDomain } from './release/domain.ts';
 import { manifestsDomain } from './release/manifests-domain.ts';
@@ -67,6 +69,8 @@ export interface ExecutorOptions {
   readonly retain?: number;
   /** Port of metrics on the loopback address; 0 takes a free one, absent serves none. */
   readonly metricsPort?: number;
+  /** Port of the status page on the loopback address; 0 takes a free one, absent serves none. */
+  readonly pagePort?: number;
   readonly lease?: Partial<LeaseTimings>;
   readonly engine?: Partial<EngineOptions>;
   readonly worker?: Partial<WorkerOptions>;
@@ -86,6 +90,8 @@ export interface ExecutorOptions {
   readonly log?: (level: LogLevel, message: string, fields?: Readonly<Record<string, unknown>>) => void;
   /** Told once metrics are served. */
   readonly onListening?: (port: number) => void;
+  /** Told once the status page is served. */
+  readonly onPage?: (port: number) => void;
 }
 
 /**
@@ -151,6 +157,12 @@ export async function runExecutor(given: ExecutorOptions, signal: AbortSignal): 
   const client = clientOver(send);
   const server = options.metricsPort === undefined ? undefined : await serveMetrics(registry, options.metricsPort);
   if (server !== undefined) options.onListening?.(server.port);
+  const { identity, planOnly = false } = options;
+  const board = new Board({ identity, namespace, planOnly }, clock);
+  const page = await tryServePage({ source: board, clock }, options.pagePort, (why) =>
+    log('warn', `the status page is not served: ${why}`),
+  );
+  if (page !== undefined) options.onPage?.(page.port);
   try {
     const bypassGates = await permittedBypass(client, namespace, options, signal);
     if (testLeaseMs !== undefined) log('warn', 'Leases are shortened', { testLeaseMs });
@@ -181,10 +193,11 @@ export async function runExecutor(given: ExecutorOptions, signal: AbortSignal): 
                 metrics,
                 networkMetrics,
                 bypassGates,
+                board,
               },
               lease,
               signal,
-            ),
+            ).finally(() => board.end()),
           ),
       },
       seat.signal,
@@ -193,6 +206,7 @@ export async function runExecutor(given: ExecutorOptions, signal: AbortSignal): 
     if (!signal.aborted) throw error;
   } finally {
     contact.close();
+    await page?.close();
     await server?.close();
     await transport.close();
   }
@@ -251,6 +265,7 @@ interface Parts {
   readonly metrics: ReturnType<typeof executorMetrics>;
   readonly networkMetrics: ReturnType<typeof installationMetrics>;
   readonly bypassGates: ReadonlySet<string>;
+  readonly board: Board;
 }
 
 type Settled = ExecutorOptions & { readonly namespace: string; readonly log: NonNullable<ExecutorOptions['log']> };
@@ -258,7 +273,7 @@ type Settled = ExecutorOptions & { readonly namespace: string; readonly log: Non
 /** One term as leader. */
 async function term(options: Settled, parts: Parts, lease: HeldLease, signal: AbortSignal): Promise<void> {
   const { clock, random, namespace, log, uniqueId, identity } = options;
-  const { client, contact } = parts;
+  const { client, contact, board } = parts;
   const over = AbortSignal.any([signal, lease.signal]);
   const events = new EventRecorder({
     client,
@@ -272,6 +287,7 @@ async function term(options: Settled, parts: Parts, lease: HeldLease, signal: Ab
   const telling = events.run(over);
   const evidence = observation(options, client, over);
   const observer = evidence === undefined ? {} : { observer: evidence.observer };
+  board.begin((uid) => evidence?.observer.of(uid));
   const network = new NetworkReconciler({
     client,
     ...observer,
@@ -285,6 +301,7 @@ async function term(options: Settled, parts: Parts, lease: HeldLease, signal: Ab
     tell: (event) => events.record(event),
     log: (level, message) => log(level, message),
     operationId: uniqueId,
+    onWatch: (installations) => board.watch({ installations }),
     ...(options.lease === undefined ? {} : { leases: options.lease }),
   });
   const worker: WorkerOptions = {
@@ -326,6 +343,7 @@ async function term(options: Settled, parts: Parts, lease: HeldLease, signal: Ab
         check: () => lease.check(),
         onEvent: (event) => events.record(event),
         onProblem: ({ reason, message }) => log('warn', message, { reason }),
+        onWatch: (releases) => board.watch({ releases }),
         onRecord: (release, record) => parts.metrics.released(release, record),
         onDrift: (release, event) => parts.metrics.drifted(release, event),
       },

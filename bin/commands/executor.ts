@@ -25,6 +25,7 @@ interface ExecutorFlags {
   readonly testLeaseDuration?: number;
   readonly retain: number;
   readonly metricsPort: number;
+  readonly pagePort: number;
 }
 
 function whole(text: string): number {
@@ -82,6 +83,7 @@ export function executorCommand(invocation: Invocation): Command {
     .option('--test-lease-duration <duration>', 'shorter Leases; only in a test cluster', duration)
     .option('--retain <n>', 'how many payloads are kept', whole, 3)
     .option('--metrics-port <port>', 'port of metrics on the loopback address', whole, ports.metrics)
+    .option('--page-port <port>', 'port of the status page on the loopback address', whole, ports.page)
     .action(async (_flags: unknown, command: Command) => {
       // Some of these options exist for every command, and are then parsed by the program.
       const flags = command.optsWithGlobals<ExecutorFlags>();
@@ -104,6 +106,7 @@ export function executorCommand(invocation: Invocation): Command {
           ...(flags.testLeaseDuration === undefined ? {} : { testLeaseMs: flags.testLeaseDuration }),
           retain: flags.retain,
           metricsPort: flags.metricsPort,
+          pagePort: flags.pagePort,
           ...(flags.evidence === true
             ? {
                 evidence: (parts) =>
@@ -111,6 +114,7 @@ export function executorCommand(invocation: Invocation): Command {
               }
             : {}),
           onListening: (port) => log.info({ port }, 'metrics are served'),
+          onPage: (port) => log.info({ port }, 'the status page is served'),
           log: (level, message, fields) => log[level](tellable(fields), redact(message)),
         },
         invocation.signal,

@@ -1,9 +1,9 @@
 /** What rounds of observation say of an installation: for its gates, and for its status. Pure. */
-import type { DomainCondition } from '../../constructs/api/conditions.ts';
-import { timeText } from '../../constructs/api/conditions.ts';
+import { type DomainCondition, timeText } from '../../constructs/api/conditions.ts';
 import type { InstallationSpec } from '../../constructs/api/kinds/kubeovn-installation-spec.ts';
 import type { Gate } from '../../constructs/api/payload.ts';
-import { isObject, type JsonObject, type JsonValue } from '../../constructs/lib/json.ts';
+import { deepEqual, isObject, type JsonObject, type JsonValue } from '../../constructs/lib/json.ts';
+import type { Matrix } from '../observe/matrix.ts';
 import type { RecordPin } from '../observe/topology-record.ts';
 import { evidenceTypes, freshConditions, type Verdict } from '../observe/verdict.ts';
 import type { GateVerdict } from '../release/domain.ts';
@@ -13,6 +13,8 @@ export interface Observed {
   readonly verdict: Verdict;
   /** How long it holds. */
   readonly limitMs: number;
+  /** What it saw, node by node; nothing is decided by it. */
+  readonly matrix?: Matrix;
 }
 
 /** What is known of installations by their UID. */
@@ -82,6 +84,23 @@ export function evidenceConditions(
   return evidenceTypes(spec).map((type) => fresh.find((condition) => condition.type === type) ?? noEvidence(type));
 }
 
+/** How long a status may show what moves in ordinary work as it was: indexes, and when it was looked. */
+const restMs = 300_000;
+
+/** A part of a status with its time; the one that is told already, while it says the same and is not too old. */
+function timed(before: JsonValue | undefined, part: JsonObject, endedAt: number): JsonObject {
+  const told = isObject(before) ? before : {};
+  const at = typeof told.observedAt === 'string' ? Date.parse(told.observedAt) : Number.NaN;
+  const same = deepEqual(essence(told), essence(part)) && endedAt - at >= 0 && endedAt - at < restMs;
+  return same ? told : { observedAt: timeText(endedAt), ...part };
+}
+
+/** What of a part is worth a write by itself. */
+function essence(part: JsonObject): JsonObject {
+  const { observedAt: _observedAt, ...rest } = part;
+  return JSON.parse(JSON.stringify(rest, (key, value) => (key === 'index' ? undefined : value)));
+}
+
 /**
  * The parts of a status that hold evidence. What the last round did not see, or is too old, is absent; the pin of the
  * record stays.
@@ -92,21 +111,22 @@ export function evidenceStatus(
   tick: number,
   pin?: RecordPin,
 ): JsonObject {
-  const { topology: topologyBefore, network: _network, hcp: _hcp, ...rest } = before;
-  const kept = isObject(topologyBefore) && isObject(topologyBefore.inventory) ? topologyBefore.inventory : undefined;
-  const inventory = pin === undefined ? kept : ({ ...pin } as JsonObject);
+  const { topology: topologyBefore, network: networkBefore, hcp: hcpBefore, ...rest } = before;
+  const { inventory: pinnedBefore, ...databasesBefore } = isObject(topologyBefore) ? topologyBefore : {};
+  const inventory = pin === undefined ? pinnedBefore : ({ ...pin } as JsonObject);
   const stale = observed === undefined || tick - observed.verdict.time.endedTick > observed.limitMs;
   const held = stale ? undefined : observed.verdict;
-  const observedAt = held === undefined ? undefined : timeText(held.time.endedAt);
-  const databases = (held?.databases ?? []) as unknown as JsonValue;
-  const topology: JsonObject = {
-    ...(held !== undefined && held.databases.length > 0 ? { databases } : {}),
-    ...(inventory === undefined ? {} : { inventory }),
-  };
+  const part = (told: JsonValue | undefined, name: string, seen: object | undefined): JsonObject =>
+    held === undefined || seen === undefined
+      ? {}
+      : { [name]: timed(told, seen as unknown as JsonObject, held.time.endedAt) };
+  const databases = held === undefined || held.databases.length === 0 ? undefined : { databases: held.databases };
+  const { topology = {} } = part(databasesBefore, 'topology', databases) as { topology?: JsonObject };
+  const whole: JsonObject = { ...topology, ...(inventory === undefined ? {} : { inventory }) };
   return {
     ...rest,
-    ...(Object.keys(topology).length === 0 ? {} : { topology }),
-    ...(held?.network === undefined ? {} : { network: { observedAt, ...held.network } as unknown as JsonObject }),
-    ...(held?.peer === undefined ? {} : { hcp: { observedAt, ...held.peer } as unknown as JsonObject }),
+    ...(Object.keys(whole).length === 0 ? {} : { topology: whole }),
+    ...part(networkBefore, 'network', held?.network),
+    ...part(hcpBefore, 'hcp', held?.peer),
   };
 }

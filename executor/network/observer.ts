@@ -8,6 +8,7 @@ import type { KubeClient } from '../kube/client.ts';
 import { type KubeObject, uidOf } from '../kube/types.ts';
 import type { ClusterLook, NetworkNames, PayloadNode } from '../observe/expect.ts';
 import type { PeerObservation } from '../observe/hcp.ts';
+import { matrixOf } from '../observe/matrix.ts';
 import { pinOf } from '../observe/retained.ts';
 import { type AskedBefore, type RoundDeps, runRound } from '../observe/run-round.ts';
 import type { RecordRead } from '../observe/topology-record.ts';
@@ -44,7 +45,12 @@ interface Known {
   readonly memory: Memory;
   readonly asked: AskedBefore;
   readonly observed: Observed | undefined;
+  /** What was told last, and when. */
+  readonly told: { readonly text: string; readonly tick: number } | undefined;
 }
+
+/** A verdict that says what the one before said is told so often, so that what it rests on does not look old. */
+const tellAgainMs = 60_000;
 
 export class Observer implements Observations {
   readonly #options: ObserverOptions;
@@ -77,7 +83,7 @@ export class Observer implements Observations {
       for (const installation of all) {
         try {
           settled = (await this.#observe(installation, signal)) && settled;
-          told(installation);
+          if (this.#isNews(uidOf(installation))) told(installation);
         } catch (error) {
           if (signal.aborted) return;
           settled = false;
@@ -93,6 +99,18 @@ export class Observer implements Observations {
     }
   }
 
+  /** Whether the last verdict is worth a look at the whole installation. */
+  #isNews(uid: string): boolean {
+    const known = this.#known.get(uid);
+    if (known?.observed === undefined) return true;
+    const { conditions, toRecord, network } = known.observed.verdict;
+    const text = JSON.stringify([conditions, toRecord !== undefined, network]);
+    const tick = this.#options.clock.monotonic();
+    if (known.told?.text === text && tick - known.told.tick < tellAgainMs) return false;
+    this.#known.set(uid, { ...known, told: { text, tick } });
+    return true;
+  }
+
   #forget(kept: ReadonlySet<string>): void {
     for (const uid of this.#known.keys()) if (!kept.has(uid)) this.#known.delete(uid);
   }
@@ -104,7 +122,8 @@ export class Observer implements Observations {
     const seen = look();
     if (spec === undefined || seen === undefined) return false;
     const uid = uidOf(installation);
-    const { memory, asked: before } = this.#known.get(uid) ?? { memory: emptyMemory, asked: new Map() };
+    const nothing: Known = { memory: emptyMemory, asked: new Map(), observed: undefined, told: undefined };
+    const { memory, asked: before, told } = this.#known.get(uid) ?? nothing;
     const pin = pinOf(installation.status);
     const wanted: Wanted = {
       spec,
@@ -137,8 +156,8 @@ export class Observer implements Observations {
     );
     const verdict = judgeRound(round, wanted, memory);
     const took = round.time.endedTick - round.time.startedTick;
-    const observed: Observed = { verdict, limitMs: freshnessLimitMs(took + settledEveryMs) };
-    this.#known.set(uid, { memory: verdict.memory, asked, observed });
+    const observed: Observed = { verdict, limitMs: freshnessLimitMs(took + settledEveryMs), matrix: matrixOf(round) };
+    this.#known.set(uid, { memory: verdict.memory, asked, observed, told });
     return verdict.conditions.every(({ type, status }) => status === (type === 'Degraded' ? 'False' : 'True'));
   }
 }

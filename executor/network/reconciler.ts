@@ -44,6 +44,8 @@ export interface NetworkReconcilerOptions {
   readonly operationId: () => string;
   /** Observes the installations; absent where nothing does. */
   readonly observer?: Observer;
+  /** Given the installations as they are watched, for those who only read. */
+  readonly onWatch?: (installations: ReadonlyMap<string, KubeObject>) => void;
 }
 
 /** Less than the time for which a status may tell what was seen before an outage. */
@@ -96,6 +98,7 @@ export class NetworkReconciler {
           if (installation.metadata.name === name) this.#queue.add(keyOf(installation));
       },
     });
+    this.#options.onWatch?.(installations.objects);
     // What was seen before an outage is looked at again as soon as it is over, and not when its turn comes.
     const deaf = contact.listen((event) => {
       if (event === 'lost') return;

@@ -64,6 +64,8 @@ export interface ControllerOptions {
   readonly onProblem?: (problem: ReflectorProblem) => void;
   /** Told of every change of a record, for metrics. */
   readonly onRecord?: (release: string, record: WorkerRecord | undefined) => void;
+  /** Given the Releases as they are watched, for those who only read. */
+  readonly onWatch?: (releases: ReadonlyMap<string, KubeObject>) => void;
   /** Told of what was set back, for metrics. */
   readonly onDrift?: (release: string, event: DriftEvent) => void;
 }
@@ -114,6 +116,7 @@ class Controller {
 
   async run(signal: AbortSignal): Promise<void> {
     const deaf = this.#options.contact.listen(() => this.#lookAnew());
+    this.#options.onWatch?.(this.#releases.objects);
     await Promise.all([this.#releases.run(signal), this.#inbox.run(signal)]);
     deaf();
     await this.#flux.close();

@@ -1,0 +1,112 @@
+import { html } from 'hono/html';
+import type { ConditionView, DatabaseView, InstallationView, MatrixCell, MatrixView, MemberView } from '../model.ts';
+import { age, type Html, scrolling, symbol, told } from './parts.ts';
+
+const condition = (view: ConditionView, now: number): Html => html`<li class="condition ${view.mark}">
+  <p><span class="told ${view.mark}">${symbol(view.mark)} ${view.type}</span> <span class="quiet num">${view.status} · ${age(view.since, now)}</span></p>
+  <p class="quiet">${view.reason}</p>
+  ${view.mark === 'well' || view.mark === 'idle' ? '' : html`<p class="note">${view.message}</p>`}
+</li>`;
+
+const member = (view: MemberView): Html => html`<tr>
+  <th scope="row">${view.node}</th>
+  <td>${told(view)}</td>
+  <td><code>${view.serverID}</code></td>
+  <td class="num">${view.index}</td>
+  <td class="num">${view.unapplied}</td>
+  <td class="num">${view.links}</td>
+</tr>`;
+
+function database(view: DatabaseView): Html {
+  const lead = view.leader === '' ? 'no leader seen' : `leader ${view.leader}`;
+  const about = view.model === 'standalone' ? 'standalone' : `${lead} · term ${view.term === '' ? '?' : view.term}`;
+  const table = html`<table>
+    <thead><tr><th scope="col">Node</th><th scope="col">Member</th><th scope="col">Id</th><th scope="col" class="num">Index</th><th scope="col" class="num">Unapplied</th><th scope="col" class="num">Links up</th></tr></thead>
+    <tbody>${view.members.map(member)}</tbody>
+  </table>`;
+  return html`<section class="panel" aria-label="${view.name}">
+    <h4>${view.name} <span class="quiet">${about}</span></h4>
+    ${view.members.length === 0 ? '' : scrolling(`Members of ${view.name}`, table)}
+  </section>`;
+}
+
+function northd({ northd: rows, progress }: InstallationView): Html {
+  if (rows.length === 0) return html``;
+  return html`<section class="panel" aria-label="northd">
+    <h4>northd</h4>
+    <ul class="inline">${rows.map((row) => html`<li>${symbol(row.mark)} <strong>${row.node}</strong> <span class="quiet">${row.word}</span></li>`)}</ul>
+    ${progress === undefined ? '' : html`<p class="quiet num">changes: NB ${progress.nbCfg} → SB ${progress.sbCfg} → chassis ${progress.hvCfg}</p>`}
+  </section>`;
+}
+
+function network({ network: seen }: InstallationView): Html {
+  if (seen === undefined) return html``;
+  const mark = seen.checks > 0 && seen.passed === seen.checks ? 'well' : 'broken';
+  return html`<section class="panel" aria-label="Packets">
+    <h4>Packets <span class="quiet">${seen.families}</span></h4>
+    <p class="num">${symbol(mark)} ${seen.passed} of ${seen.checks} checks passed</p>
+    ${seen.missing.length === 0 ? '' : html`<p class="note">missing: ${seen.missing.join(', ')}</p>`}
+  </section>`;
+}
+
+const columns = ['Kubelet', 'OVN central', 'Chassis', 'Probe'] as const;
+
+const cell = (view: MatrixCell): Html =>
+  view.mark === 'idle'
+    ? html`<td class="quiet">–<span class="unseen"> none</span></td>`
+    : html`<td>${told(view)}${view.detail === '' ? '' : html`<span class="note">${view.detail}</span>`}</td>`;
+
+const total = ({ counts }: MatrixView, column: 0 | 1 | 2 | 3): Html => {
+  const { well, broken, unknown } = counts[column];
+  const all = well + broken + unknown;
+  if (all === 0) return html`<td class="quiet">–<span class="unseen"> none</span></td>`;
+  const parts = [
+    broken > 0 ? html`<span class="told broken">${symbol('broken')} ${broken}</span>` : '',
+    unknown > 0 ? html`<span class="told unknown">${symbol('unknown')} ${unknown}</span>` : '',
+  ];
+  return html`<td class="num"><span class="told well">${symbol('well')} ${well}</span> <span class="quiet">of ${all}</span> ${parts}</td>`;
+};
+
+function matrix(view: MatrixView, name: string): Html {
+  const table = html`<table class="matrix">
+    <thead><tr><th scope="col">Node</th>${columns.map((one) => html`<th scope="col">${one}</th>`)}</tr></thead>
+    <tbody>
+      <tr class="total"><th scope="row">${view.nodes} nodes</th>${([0, 1, 2, 3] as const).map((column) => total(view, column))}</tr>
+      ${view.rows.map((row) => html`<tr><th scope="row">${row.name}</th>${row.cells.map(cell)}</tr>`)}
+    </tbody>
+  </table>`;
+  const left = view.more > 0 ? `, and ${view.more} more that are not well` : '';
+  return html`<section class="panel full" aria-labelledby="nodes-${name}">
+    <h4 id="nodes-${name}">Nodes ${view.summarised ? html`<span class="quiet">those that are not well${left}</span>` : ''}</h4>
+    ${scrolling('Nodes', table)}
+  </section>`;
+}
+
+function evidence({ evidence: seen }: InstallationView, now: number): Html {
+  if (seen === undefined) return html`<p class="quiet">This process has not completed a round of observation yet.</p>`;
+  const took = `${(seen.tookMs / 1000).toFixed(1)} s`;
+  if (seen.stale)
+    return html`<p class="callout unknown"><strong>${symbol('unknown')} Stale</strong> last seen ${age(seen.seenAt, now)} ago, which is longer than it holds</p>`;
+  return html`<p class="quiet num">last round ${age(seen.seenAt, now)} ago, took ${took}, holds ${Math.round(seen.limitMs / 1000)} s</p>`;
+}
+
+/** An installation: its verdict first, then what it rests on. */
+export function installation(view: InstallationView, now: number): Html {
+  const { ready } = view;
+  const version = view.version === '' ? '' : ` · Kube-OVN ${view.version}`;
+  return html`<section class="installation" aria-labelledby="installation-${view.name}">
+    <header class="verdict ${ready.mark}">
+      <p class="eyebrow">Network ${view.namespace}/${view.name}${version}</p>
+      <h2 id="installation-${view.name}">${symbol(ready.mark)} Ready ${ready.status} <span class="reason">${ready.reason}</span></h2>
+      <p>${ready.message}</p>
+      ${evidence(view, now)}
+    </header>
+    <ul class="conditions" aria-label="Conditions">${view.conditions.map((one) => condition(one, now))}</ul>
+    <div class="panels">
+      ${view.databases.map(database)}
+      ${northd(view)}
+      ${network(view)}
+      ${view.matrix === undefined ? '' : matrix(view.matrix, view.name)}
+    </div>
+  </section>`;
+}
