@@ -63,7 +63,7 @@ const variables = { namespace: 'POD_NAMESPACE', pod: 'POD_NAME', podUID: 'POD_UI
 export function parseProbe(args: readonly string[], env: Readonly<Record<string, string | undefined>>): Parsed {
   const kind = probeKinds.find((one) => one === args[0]);
   if (kind === undefined)
-    return { type: 'invalid', problems: [`say what to observe: keelson probe ${probeKinds.join('|')}`] };
+    return { type: 'invalid', problems: [`say what to observe: keelson probe ${probeKinds.join('|')}|host`] };
   let values: ReturnType<typeof flags>;
   try {
     values = flags(args.slice(1));

@@ -11,10 +11,12 @@ import { offerFromProcess } from '../../probes/server/offer-process.ts';
 import { type ProbeOptions, runProbe } from '../../probes/server/run.ts';
 import { type ExitCode, exitCodes, type Invocation } from '../invocation.ts';
 import { version } from '../version.ts';
+import { host } from './host.ts';
 import { type ProbeSettings, parseProbe } from './options.ts';
 
 /** `keelson probe ...`: tells the executor what the daemons beside it say, or what of the network arrives in its pod. */
 export async function probe(args: readonly string[], invocation: Invocation): Promise<ExitCode> {
+  if (args[0] === 'host') return host(args.slice(1), invocation);
   const parsed = parseProbe(args, invocation.env);
   switch (parsed.type) {
     case 'invalid':

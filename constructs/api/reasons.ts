@@ -4,6 +4,7 @@ import { evidenceReasons } from './reasons/evidence.ts';
 import { gateReasons } from './reasons/gates.ts';
 import { inputReasons } from './reasons/input.ts';
 import { pkiReasons } from './reasons/pki.ts';
+import { preflightReasons } from './reasons/preflight.ts';
 import type { Reason } from './reasons/reason.ts';
 import { sourceReasons } from './reasons/source.ts';
 
@@ -12,6 +13,7 @@ export const reasons: readonly Reason[] = [
   ...inputReasons,
   ...pkiReasons,
   ...acceptanceReasons,
+  ...preflightReasons,
   ...sourceReasons,
   ...applyReasons,
   ...gateReasons,
