@@ -7,7 +7,7 @@ import { pinOf } from '../../executor/observe/retained.ts';
 import { emptyMemory, judgeRound, type Round } from '../../executor/observe/verdict.ts';
 import { specOf } from './network-fixture.ts';
 import { installation } from './network-support.ts';
-import { centralRound, chassisRound, withoutComponent } from './observe-support.ts';
+import { centralRound, chassisRound, withNb, withoutComponent } from './observe-support.ts';
 
 const spec = specOf();
 const id = { namespace: 'kube-system', name: 'main', uid: 'uid-1' };
@@ -64,6 +64,20 @@ test('E9: status holds what the last round saw; a stale one, and none, leave onl
   assert.equal(pinOf(before), pin);
   assert.equal(pinOf(evidenceStatus({}, undefined, 0, pin)), pin);
   assert.is(pinOf({ topology: { inventory: { name: 'x' } } }), undefined);
+});
+
+test('a status is not written anew for what moves in ordinary work, and is for everything else', () => {
+  const later = (startedTick: number, index: string, term = '5'): Observed =>
+    observedAt(startedTick, {
+      central: centralRound(3, (n) => withNb(n, { index, term })(n)),
+    });
+  const first = evidenceStatus({}, later(0, '10'), 1_000);
+  assert.equal(evidenceStatus(first, later(60_000, '20'), 61_000), first);
+  const moved = evidenceStatus(first, later(60_000, '20', '6'), 61_000) as {
+    topology: { observedAt: string; databases: { term: string }[] };
+  };
+  assert.equal([moved.topology.observedAt, moved.topology.databases[0]?.term], ['1970-01-01T00:01:00Z', '6']);
+  assert.is.not(JSON.stringify(evidenceStatus(first, later(301_000, '20'), 302_000)), JSON.stringify(first));
 });
 
 test('E3: Ready is False by what is broken, Unknown by what is not seen, in the reconcile that saw it', () => {

@@ -1,0 +1,153 @@
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import type { KubeClient } from '../../executor/kube/client.ts';
+import type { KubeObject } from '../../executor/kube/types.ts';
+import { nodeMatters } from '../../executor/network/cluster-watch.ts';
+import { Observer } from '../../executor/network/observer.ts';
+import type { ClusterLook } from '../../executor/observe/expect.ts';
+import { installation } from './network-support.ts';
+import { centralNodes, clusterLook } from './observe-look-support.ts';
+import { answer, centralFacts, chassisFacts } from './observe-support.ts';
+import { VirtualClock } from './virtualClock.ts';
+
+interface Bed {
+  readonly clock: VirtualClock;
+  readonly observer: Observer;
+  readonly told: number[];
+  readonly said: string[];
+  look: ClusterLook | undefined;
+  installations: KubeObject[];
+  down: boolean;
+  fails: boolean;
+  stop(): Promise<void>;
+}
+
+const nodes = centralNodes as unknown as never;
+
+function bed(look: ClusterLook | null = clusterLook()): Bed {
+  const clock = new VirtualClock();
+  const said: string[] = [];
+  const stop = new AbortController();
+  const made: Omit<Bed, 'observer' | 'stop'> = {
+    clock,
+    told: [],
+    said,
+    look: look ?? undefined,
+    installations: [installation({ mode: 'centralOnly' }, { nodes })],
+    down: false,
+    fails: false,
+  };
+  const observer = new Observer({
+    client: {} as KubeClient,
+    clock,
+    namespace: 'keelson-system',
+    look: () => made.look,
+    atOnce: 4,
+    log: (_level, message) => said.push(message),
+    source: {
+      containers: { central: 'e', chassis: 'e', network: 'e' },
+      async ask(target) {
+        if (made.fails) throw new Error('a defect');
+        const n = Number(target.node.slice(1));
+        const pod = {
+          namespace: target.namespace,
+          name: target.pod,
+          uid: target.podUID,
+          node: target.node,
+          addresses: [],
+          containers: [],
+        };
+        const facts = centralFacts(n, 3);
+        if (made.down && n === 3) delete facts.nb;
+        return (
+          target.kind === 'central' ? answer('central', pod, facts) : answer('chassis', pod, chassisFacts(n))
+        ) as never;
+      },
+    },
+  });
+  const running = observer.run(
+    () => made.installations,
+    () => made.told.push(clock.monotonic()),
+    stop.signal,
+  );
+  return Object.assign(made, {
+    observer,
+    async stop() {
+      stop.abort();
+      await running;
+    },
+  });
+}
+
+const statusOf = ({ observer }: Bed, type: string): string | undefined =>
+  observer.of('uid-1')?.verdict.conditions.find((one) => one.type === type)?.status;
+
+test('J10: a hint shortens the pause between rounds, and decides nothing', async () => {
+  const one = bed();
+  await one.clock.advance(0);
+  assert.is(statusOf(one, 'OVNDBReady'), 'True');
+  one.down = true;
+  await one.clock.advance(1_000);
+  assert.is(statusOf(one, 'OVNDBReady'), 'True');
+  one.observer.hurry();
+  // A look that finds a member down is not taken again: nothing about it moves.
+  await one.clock.advance(0);
+  assert.is(statusOf(one, 'OVNDBReady'), 'False');
+  await one.stop();
+});
+
+test('R2: a verdict that says what the one before said is told once a minute, another one at once', async () => {
+  const one = bed();
+  await one.clock.advance(59_000);
+  assert.equal(one.told, [0]);
+  await one.clock.advance(6_000);
+  assert.is(one.told.length, 2);
+  one.down = true;
+  await one.clock.advance(6_000);
+  assert.is(one.told.length, 3);
+  await one.stop();
+});
+
+test('E9: a round that ends with a defect is told, and the next one is as good as any; what is gone is forgotten', async () => {
+  const one = bed();
+  one.fails = true;
+  await one.clock.advance(0);
+  assert.match(one.said[0] ?? '', /^observation of main: a defect$/);
+  assert.is(one.observer.of('uid-1'), undefined);
+  one.fails = false;
+  await one.clock.advance(5_000);
+  assert.is(statusOf(one, 'OVNDBReady'), 'True');
+  one.installations = [];
+  await one.clock.advance(20_000);
+  assert.is(one.observer.of('uid-1'), undefined);
+  await one.stop();
+});
+
+test('E9: while the cluster can not be looked at no verdict is made', async () => {
+  const one = bed(null);
+  await one.clock.advance(30_000);
+  assert.is(one.observer.of('uid-1'), undefined);
+  one.look = clusterLook();
+  await one.clock.advance(5_000);
+  assert.is(statusOf(one, 'NorthdReady'), 'True');
+  await one.stop();
+});
+
+test('J10: creation, deletion, labels, addresses, readiness and schedulability of a node matter, its heartbeat does not', () => {
+  const [node] = clusterLook().nodes;
+  assert.ok(node);
+  const previous = node as KubeObject;
+  const modified = (change: Partial<KubeObject>): boolean =>
+    nodeMatters({ type: 'modified', previous, object: { ...previous, ...change } });
+  const status = (conditions: object[], more: object = {}) =>
+    ({ status: { ...previous.status, conditions, ...more } }) as Partial<KubeObject>;
+  assert.ok(nodeMatters({ type: 'added', object: previous }) && nodeMatters({ type: 'deleted', object: previous }));
+  assert.ok(modified({ metadata: { ...previous.metadata, labels: { role: 'x' } } }));
+  assert.ok(modified({ spec: { unschedulable: true } }));
+  assert.ok(modified(status([{ type: 'Ready', status: 'False' }])));
+  assert.ok(modified(status([{ type: 'Ready', status: 'True' }], { addresses: [] })));
+  assert.not(modified(status([{ type: 'Ready', status: 'True', lastHeartbeatTime: '2026-01-01T00:00:00Z' }])));
+  assert.not(nodeMatters({ type: 'synced' }));
+});
+
+test.run();
