@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { DatabaseFacts } from '../../constructs/api/evidence/central.ts';
 import { identify } from '../daemons/identity.ts';
 import type { Look } from '../daemons/look.ts';
-import { column, DatabaseServer, onlyRow } from '../daemons/server.ts';
+import { column, DatabaseServer } from '../daemons/server.ts';
 import { fault, ok, type Result } from '../jsonrpc/fault.ts';
 import { integer, type JsonMap } from '../jsonrpc/json.ts';
 import { optional, setOf, uuid } from '../ovsdb/values.ts';
@@ -61,9 +61,9 @@ async function connections(server: DatabaseServer, names: readonly string[], db:
   const targets: string[] = [];
   const probeMs: number[] = [];
   for (const name of names.filter((one) => one === 'Local_Config' || one === db)) {
-    const rows = await server.rows(name, { table: 'Connection', columns: ['target', 'inactivity_probe'] });
+    const rows = await server.rows(name, 'Connection', ['target', 'inactivity_probe']);
     if (rows.type !== 'ok') return rows;
-    for (const row of rows.value[0] ?? []) {
+    for (const row of rows.value.values()) {
       if (typeof row.target === 'string') targets.push(row.target);
       for (const value of setOf(row.inactivity_probe) ?? []) probeMs.push(Number(integer(value) ?? -1n));
     }
@@ -84,16 +84,12 @@ async function askServer(options: CentralOptions, key: DatabaseKey, look: Look):
   try {
     const names = await server.databases();
     if (names.type !== 'ok') return names;
-    const rows = await server.rows('_Server', {
-      table: 'Database',
-      where: [['name', '==', db]],
-      columns: serverColumns,
-    });
+    const rows = await server.rows('_Server', 'Database', serverColumns);
     if (rows.type !== 'ok') return rows;
-    if (rows.value[0]?.length === 0) return ok({ facts: undefined, connections: { targets: [], probeMs: [] } });
-    const row = onlyRow(`${name}: rows of ${db}`, rows.value[0]);
-    if (row.type !== 'ok') return row;
-    const facts = serverFacts(row.value, name);
+    const [row, second] = [...rows.value.values()].filter((one) => one.name === db);
+    if (row === undefined) return ok({ facts: undefined, connections: { targets: [], probeMs: [] } });
+    if (second !== undefined) return fault('protocol', `${name}: more than one row of ${db}`);
+    const facts = serverFacts(row, name);
     if (facts.type !== 'ok') return facts;
     // A database that has not joined has a name, and neither schema nor rows.
     const readable = names.value.filter((one) => one !== db || facts.value.connected);

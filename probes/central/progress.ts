@@ -21,8 +21,10 @@ async function globalRow(
   const opened = await DatabaseServer.open(daemonName(key), dataSocket(options, key), look);
   if (opened.type !== 'ok') return opened;
   try {
-    const rows = await opened.value.rows(databaseNames[key], { table, columns });
-    return rows.type === 'ok' ? onlyRow(`${daemonName(key)}: ${table}`, rows.value[0]) : rows;
+    const rows = await opened.value.rows(databaseNames[key], table, columns);
+    if (rows.type !== 'ok') return rows;
+    const row = onlyRow(`${daemonName(key)}: ${table}`, rows.value);
+    return row.type === 'ok' ? ok(row.value[1]) : row;
   } finally {
     opened.value.close();
   }

@@ -7,7 +7,7 @@ import type { Look } from '../daemons/look.ts';
 import { column, DatabaseServer, onlyRow } from '../daemons/server.ts';
 import { fault, ok, type Result } from '../jsonrpc/fault.ts';
 import { type JsonMap, member } from '../jsonrpc/json.ts';
-import { optional, stringMap, uuid } from '../ovsdb/values.ts';
+import { optional, stringMap } from '../ovsdb/values.ts';
 import { readPid } from '../unixctl/find.ts';
 import type { ChassisOptions } from './options.ts';
 
@@ -29,7 +29,7 @@ function readEncaps(settings: ReadonlyMap<string, string>): Result<NodeDatabase[
     : ok(encaps);
 }
 
-function readNode(row: JsonMap): Result<Omit<NodeDatabase, 'daemon'>> {
+function readNode(id: string, row: JsonMap): Result<Omit<NodeDatabase, 'daemon'>> {
   const ids = column(daemon, row, 'external_ids', stringMap);
   if (ids.type !== 'ok') return ids;
   const settings = ids.value;
@@ -39,12 +39,11 @@ function readNode(row: JsonMap): Result<Omit<NodeDatabase, 'daemon'>> {
     return fault('tooLarge', `${daemon}: system-id or ovn-remote is longer than can be told`);
   const encaps = readEncaps(settings);
   if (encaps.type !== 'ok') return encaps;
-  const id = uuid(member(row, '_uuid'));
   const version = optional(member(row, 'ovs_version'));
   const hostname = settings.get('hostname')?.slice(0, longest.hostname);
   return ok({
     systemID,
-    ...(id === undefined ? {} : { chassisUUID: id }),
+    chassisUUID: id,
     remote,
     encaps: encaps.value,
     matchNorthdVersion: settings.get('ovn-match-northd-version') === 'true',
@@ -65,12 +64,11 @@ export async function nodeDatabaseFacts(options: ChassisOptions, look: Look): Pr
   const opened = await DatabaseServer.open(daemon, socket, look);
   if (opened.type !== 'ok') return opened;
   try {
-    const selection = { table: 'Open_vSwitch', columns: ['_uuid', 'external_ids', 'ovs_version'] };
-    const rows = await opened.value.rows('Open_vSwitch', selection);
+    const rows = await opened.value.rows('Open_vSwitch', 'Open_vSwitch', ['external_ids', 'ovs_version']);
     if (rows.type !== 'ok') return rows;
-    const row = onlyRow(`${daemon}: Open_vSwitch`, rows.value[0]);
+    const row = onlyRow(`${daemon}: Open_vSwitch`, rows.value);
     if (row.type !== 'ok') return row;
-    const node = readNode(row.value);
+    const node = readNode(...row.value);
     return node.type === 'ok' ? ok({ ...node.value, daemon: identity.value }) : node;
   } finally {
     opened.value.close();

@@ -3,7 +3,7 @@ import { errorText, JsonRpcConnection, type Outcome } from '../jsonrpc/connectio
 import { dial } from '../jsonrpc/dial.ts';
 import { fault, ok, type Result } from '../jsonrpc/fault.ts';
 import { type JsonMap, member } from '../jsonrpc/json.ts';
-import { listDatabases, type Selection, select } from '../ovsdb/methods.ts';
+import { listDatabases, snapshot } from '../ovsdb/methods.ts';
 import type { Look } from './look.ts';
 
 /** What one answer of a server may take: rows of a few small tables. */
@@ -38,9 +38,10 @@ export class DatabaseServer {
     return this.#known('list_dbs', await listDatabases(this.#rpc, this.#look));
   }
 
-  /** Rows of some tables at one moment. */
-  async rows(db: string, ...selections: readonly Selection[]): Promise<Result<readonly (readonly JsonMap[])[]>> {
-    return this.#known(db, await select(this.#rpc, db, selections, this.#look));
+  /** The rows of one table, by their uuid; once for each database. */
+  async rows(db: string, table: string, columns: readonly string[]): Promise<Result<ReadonlyMap<string, JsonMap>>> {
+    const read = this.#known(db, await snapshot(this.#rpc, db, { [table]: columns }, this.#look));
+    return read.type === 'ok' ? ok(read.value.get(table) ?? new Map()) : read;
   }
 
   close(): void {
@@ -53,11 +54,11 @@ export class DatabaseServer {
   }
 }
 
-/** The only row of a table that has one in every database in use. */
-export function onlyRow(what: string, rows: readonly JsonMap[] | undefined): Result<JsonMap> {
-  const [row, second] = rows ?? [];
+/** The only row of a table that has one in every database in use, and its uuid. */
+export function onlyRow(what: string, rows: ReadonlyMap<string, JsonMap>): Result<readonly [string, JsonMap]> {
+  const [row, second] = rows;
   if (row !== undefined && second === undefined) return ok(row);
-  return fault('protocol', `${what}: ${rows?.length ?? 0} rows where one was expected`);
+  return fault('protocol', `${what}: ${rows.size} rows where one was expected`);
 }
 
 /** A column that every row has. */

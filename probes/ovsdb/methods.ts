@@ -90,7 +90,8 @@ export interface Selection {
 
 /**
  * The rows of several tables at one moment, in the order of the selections. Ends in an abort, so that it cannot write
- * whatever stands in it.
+ * whatever stands in it. A member of a cluster answers no transaction, not even this, while an entry of its log waits to be
+ * committed: without a quorum that is for ever.
  */
 export async function select(
   rpc: JsonRpcConnection,
@@ -109,4 +110,43 @@ export async function select(
     const lists = isList(value) ? value.filter((list) => isList(list) && list.every(isMap)) : [];
     return lists.length === selections.length ? (lists as readonly (readonly JsonMap[])[]) : undefined;
   });
+}
+
+/** Tables, and in each of them rows by their uuid. */
+export type Snapshot = ReadonlyMap<string, ReadonlyMap<string, JsonMap>>;
+
+const initialOnly = { initial: true, insert: false, delete: false, modify: false };
+
+function readTable(rows: Json | undefined): ReadonlyMap<string, JsonMap> | undefined {
+  if (rows === undefined) return new Map();
+  if (!isMap(rows)) return undefined;
+  const read = Object.entries(rows).map(([id, change]) => [id, member(change, 'new')] as const);
+  const known = read.filter((entry): entry is readonly [string, JsonMap] => isMap(entry[1]));
+  return known.length === read.length ? new Map(known) : undefined;
+}
+
+function readSnapshot(value: Json, tables: readonly string[]): Snapshot | undefined {
+  if (!isMap(value)) return undefined;
+  const read = tables.map((table) => [table, readTable(member(value, table))] as const);
+  const known = read.filter(
+    (entry): entry is readonly [string, ReadonlyMap<string, JsonMap>] => entry[1] !== undefined,
+  );
+  return known.length === read.length ? new Map(known) : undefined;
+}
+
+/**
+ * The rows that the server holds now, whatever its cluster does: read as the beginning of a monitor that tells nothing more.
+ * Once for each database and connection.
+ * @param wanted columns by table.
+ */
+export async function snapshot(
+  rpc: JsonRpcConnection,
+  db: string,
+  wanted: Readonly<Record<string, readonly string[]>>,
+  options: CallOptions,
+): Promise<Outcome<Snapshot>> {
+  const tables = Object.keys(wanted);
+  const asked = Object.fromEntries(tables.map((table) => [table, [{ columns: wanted[table], select: initialOnly }]]));
+  const answer = await rpc.call('monitor', [db, `snapshot of ${db}`, asked], options);
+  return shaped(answer, 'monitor', (value) => readSnapshot(value, tables));
 }

@@ -34,17 +34,18 @@ const directory = (env: Env, name: string): string => env[name] ?? '';
 
 /** An answer as the executor reads it. */
 async function asked<K extends 'central' | 'chassis'>(kind: K, collectors: Collectors<K>): Promise<EvidenceOf<K>> {
-  const text = await answer({
+  const input = {
     kind,
     nonce,
+    question: '',
     subject,
     version: 'test',
     collectors,
     clock: systemClock,
-    stuck: new Set(),
+    stuck: new Set<string>(),
     signal: AbortSignal.timeout(30_000),
-  });
-  const reading = parseEvidence(Buffer.from(text), { kind, nonce });
+  };
+  const reading = parseEvidence(Buffer.from(await answer(input)), { kind, nonce });
   if (reading.outcome !== 'evidence') throw new Error(JSON.stringify(reading));
   return reading.evidence;
 }
