@@ -5,7 +5,7 @@ import type { EvidenceSubject } from '../../constructs/api/evidence.ts';
 
 /** What a probe is started with. Read by hand: the library for command lines costs a sidecar 5 MiB. */
 
-export const probeKinds = ['central', 'chassis', 'network-client', 'network-server'] as const;
+export const probeKinds = ['central', 'chassis', 'drain', 'network-client', 'network-server'] as const;
 export type ProbeKind = (typeof probeKinds)[number];
 
 export interface ProbeSettings {
@@ -19,6 +19,8 @@ export interface ProbeSettings {
   readonly ovnData: string;
   readonly ovsRun: string;
   readonly bridge: string;
+  /** Where certificate, key and authority of OVN are. */
+  readonly ovnTls: string;
   /** Servers of names, `address` or `address:port` each; none: those of the file. */
   readonly resolvers: readonly string[];
   readonly resolvConf: string;
@@ -32,6 +34,7 @@ export type Parsed =
 const portsOf: Readonly<Record<ProbeKind, readonly number[]>> = {
   central: [ports.central, ports.centralSpare],
   chassis: [ports.chassis, ports.chassisSpare],
+  drain: [ports.drain],
   'network-client': [networkProbe.evidencePort],
   'network-server': [networkProbe.echoPort],
 };
@@ -39,6 +42,7 @@ const portsOf: Readonly<Record<ProbeKind, readonly number[]>> = {
 const containersOf: Readonly<Record<ProbeKind, string>> = {
   central: probeContainers.central,
   chassis: probeContainers.chassis,
+  drain: probeContainers.drain,
   'network-client': probeContainers.network,
   'network-server': probeContainers.network,
 };
@@ -51,6 +55,7 @@ const options = {
   'ovn-data': { type: 'string', default: '/etc/ovn' },
   'ovs-run': { type: 'string', default: '/var/run/openvswitch' },
   bridge: { type: 'string', default: 'br-int' },
+  'ovn-tls': { type: 'string', default: '/var/run/tls' },
   resolver: { type: 'string', multiple: true },
   'resolv-conf': { type: 'string', default: '/etc/resolv.conf' },
   'limit-ms': { type: 'string', default: '3000' },
@@ -107,6 +112,7 @@ export function parseProbe(args: readonly string[], env: Readonly<Record<string,
       ovnData: values['ovn-data'],
       ovsRun: values['ovs-run'],
       bridge: values.bridge,
+      ovnTls: values['ovn-tls'],
       resolvers: values.resolver ?? [],
       resolvConf: values['resolv-conf'],
       limitMs,

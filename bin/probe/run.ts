@@ -4,6 +4,7 @@ import { networkProbe } from '../../constructs/api/constants.ts';
 import { redact } from '../../constructs/lib/redact.ts';
 import { centralCollectors } from '../../probes/central/collect.ts';
 import { chassisCollectors } from '../../probes/chassis/collect.ts';
+import { drainCollectors } from '../../probes/drain/collect.ts';
 import { networkCollectors } from '../../probes/network/collect.ts';
 import { resolverOf } from '../../probes/network/names.ts';
 import { runEchoServer } from '../../probes/network/serve.ts';
@@ -68,6 +69,10 @@ async function serve(settings: ProbeSettings, invocation: Invocation): Promise<v
     return runProbe({ ...common, kind: 'network', collectors }, signal);
   }
   const { ovsRun: switchDirectory, ovnRun: controllerDirectory, bridge } = settings;
+  if (kind === 'drain') {
+    const collectors = drainCollectors({ clock, limitMs, switchDirectory, tlsDirectory: settings.ovnTls });
+    return runProbe({ ...common, kind, collectors }, signal);
+  }
   const collectors = chassisCollectors({ clock, limitMs, switchDirectory, controllerDirectory, bridge });
   return runProbe({ ...common, kind, collectors }, signal);
 }
