@@ -74,7 +74,7 @@ export const layers: readonly Layer[] = [
     name: 'ovn',
     folder: 'test/ovn',
     jobs: 1,
-    budgetMs: 2 * minute,
+    budgetMs: 2.9 * minute,
     readyByMs: 14 * minute,
     tools: ['etcd', 'kube-apiserver', 'kubectl'],
     definitions: [],
