@@ -223,11 +223,12 @@ export function expectChassis(look: ClusterLook, installationUID: string): Expec
   };
 }
 
-/** Names of the objects of the network probe. */
+/** Names of the objects of the network probe, and the port that its servers and its Service have. */
 export interface NetworkNames {
   readonly clients: string;
   readonly servers: string;
   readonly service: string;
+  readonly echoPort: number;
 }
 
 export interface ExpectedNetwork {

@@ -131,10 +131,11 @@ export const networkUnprobed = (): JudgedNetwork => ({
 /** Judges a round. Whatever fails leaves no result of an earlier round behind. */
 export function judgeNetwork(round: NetworkRound, stack: NetworkStack | undefined): JudgedNetwork {
   const wanted = wantedFamilies(round, stack);
-  const findings: Finding[] = round.changed.map((what) =>
-    open('EvidenceMoved', what, { message: 'the round counts no more' }),
-  );
-  findings.push(...serviceFindings(round, wanted, stack));
+  const moved = round.changed.map((what) => open('EvidenceMoved', what, { message: 'the round counts no more' }));
+  // Neither what arrived nor what did not: a server that was replaced meanwhile looks like a wrong one.
+  if (moved.length > 0)
+    return { ...judge('NetworkReady', moved, { reason: 'PacketsDelivered', message: '' }), view: undefined };
+  const findings: Finding[] = serviceFindings(round, wanted, stack);
   const missed = new Set<string>();
   let [checks, passed] = [0, 0];
   for (const sample of round.samples) {

@@ -2,7 +2,6 @@
  * One round: looks whom to ask, asks the members of OVN central twice, every chassis and every probe pod once, looks again
  * whether those are still there, and puts all of it together. Nothing of an earlier round is in it.
  */
-import { networkProbe } from '../../constructs/api/constants.ts';
 import type { EvidenceKind } from '../../constructs/api/evidence/words.ts';
 import type { Clock } from '../../constructs/lib/clock.ts';
 import type { ProbeTarget } from '../evidence/target.ts';
@@ -19,7 +18,6 @@ import {
   type PayloadNode,
 } from './expect.ts';
 import type { PeerObservation } from './hcp.ts';
-import type { NetworkStack } from './network.ts';
 import { networkQuestion } from './network-question.ts';
 import { judgeNorthd } from './northd.ts';
 import { judgeDatabases } from './ovndb.ts';
@@ -100,8 +98,7 @@ export async function runRound(input: RoundInput, deps: RoundDeps, signal: Abort
   const [central, chassis, network, peer, record] = await Promise.all([
     expected.central && runCentral(expected.central, input, deps, signal),
     expected.chassis && runChassis(expected.chassis, { ...deps, before: input.before, asked }, signal),
-    expected.network &&
-      runNetwork(expected.network, input.wanted.spec.networkStack, { ...deps, before: input.before, asked }, signal),
+    expected.network && runNetwork(expected.network, input, { ...deps, before: input.before, asked }, signal),
     deps.peer(signal),
     deps.record(signal),
   ]);
@@ -262,13 +259,15 @@ async function runChassis(
 
 async function runNetwork(
   { clients, servers, clientPods, serverPods, service }: ExpectedNetwork,
-  stack: NetworkStack | undefined,
+  { wanted, networkNames }: RoundInput,
   pulls: Pulls,
   signal: AbortSignal,
 ): Promise<Omit<NonNullable<Round['network']>, 'changed'>> {
   const seen = { serverPods, service };
   const outcomes = await pullPods('network', clientPods, pulls, signal, (client) =>
-    networkQuestion(seen, client, stack, networkProbe.echoPort),
+    networkNames === undefined
+      ? undefined
+      : networkQuestion(seen, client, wanted.spec.networkStack, networkNames.echoPort),
   );
   const samples = clientPods.map((client) => ({ client, outcome: outcomes.get(client.uid) ?? unasked }));
   return { clients, servers, samples, serverPods, service };

@@ -116,4 +116,4 @@ export function clusterLook(nodes = 3): Look {
 }
 
 export const centralNodes = [1, 2, 3].map((n) => ({ name: `n${n}`, uid: `node-${n}`, addresses: [`10.0.0.${n}`] }));
-export const networkNames = { clients: 'probe-client', servers: 'probe-server', service: 'probe' };
+export const networkNames = { clients: 'probe-client', servers: 'probe-server', service: 'probe', echoPort: 10673 };
