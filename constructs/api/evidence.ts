@@ -13,7 +13,6 @@ import {
   evidenceKinds,
   evidenceSchema,
   noncePattern,
-  type ProblemCode,
   problemCodes,
 } from './evidence/words.ts';
 import { dnsLabel, dnsName, objectUID, requiredText, text, timestamp } from './fields.ts';
@@ -24,8 +23,8 @@ import { dnsLabel, dnsName, objectUID, requiredText, text, timestamp } from './f
  * so that a hung daemon can not look like a healthy or an empty one.
  */
 
-export type { ComponentOf, EvidenceKind, ProblemCode };
-export { evidenceComponents, evidenceKinds, problemCodes };
+export type { ComponentOf, EvidenceKind };
+export { evidenceComponents, evidenceKinds };
 
 const evidenceNonce = () => z.string().regex(noncePattern).max(64);
 

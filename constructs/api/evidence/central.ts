@@ -5,7 +5,7 @@ import { daemonIdentity, databaseUUID, decimal64, endpointText, milliseconds, se
 /** What the sidecar beside OVN's databases and northd sees. */
 
 /** How a server stands in its cluster; a standalone server is a member of nothing. */
-export const memberStatuses = ['standalone', 'joining', 'leaving', 'left', 'failed', 'disconnected', 'member'] as const;
+const memberStatuses = ['standalone', 'joining', 'leaving', 'left', 'failed', 'disconnected', 'member'] as const;
 
 const raftMember = z.object({
   sid: serverPrefix(),

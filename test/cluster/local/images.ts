@@ -2,15 +2,18 @@ import { fileURLToPath } from 'node:url';
 import type { BuiltImage } from '../../../images/build.ts';
 import { buildKeelsonImage } from '../../../images/keelson.ts';
 import { buildOvnImage } from '../../../images/ovn.ts';
+import { buildProbeImage } from '../../../images/probe.ts';
 import { pushImage } from '../../../images/push.ts';
 import { packageChart } from '../../charts/build.ts';
 import { runtimePackages, runtimePrograms, runtimeScripts } from '../../charts/runtime.ts';
 import { pushArtifact, pushBlob } from '../../standins/push.ts';
 
-const entry = fileURLToPath(new URL('../../../bin/keelson.ts', import.meta.url));
+const program = (path: string): string => fileURLToPath(new URL(`../../../bin/${path}`, import.meta.url));
+const entry = program('keelson.ts');
 
 export interface LocalImages {
   readonly keelson: BuiltImage;
+  readonly probe: BuiltImage;
   readonly ovn: BuiltImage;
 }
 
@@ -22,14 +25,15 @@ export async function pushOwnImage(registry: string, keelson: BuiltImage): Promi
   await pushImage(keelson, { registry, repository: 'keelson/keelson', tag: 'local' });
 }
 
-/** Builds both images of the local cluster into the cache. */
+/** Builds the images of the local cluster into the cache. */
 export async function buildImages(cache: string): Promise<LocalImages> {
   const scripts = await runtimeScripts(cache);
-  const [keelson, ovn] = await Promise.all([
+  const [keelson, probe, ovn] = await Promise.all([
     buildOwnImage(cache),
+    buildProbeImage({ entry: program('probe.ts'), offer: program('probe-offer.ts'), cache }),
     buildOvnImage({ packages: runtimePackages, programs: runtimePrograms, scripts, cache }),
   ]);
-  return { keelson, ovn };
+  return { keelson, probe, ovn };
 }
 
 /** Tags under which the chart asks for its images; they are what the lock turns into digests. */
@@ -38,6 +42,7 @@ const chartVersion = 'v1.16.13';
 /** Puts images and chart into the local registry. Answers the chart's digest. */
 export async function fillRegistry(registry: string, images: LocalImages): Promise<string> {
   await pushOwnImage(registry, images.keelson);
+  await pushImage(images.probe, { registry, repository: 'keelson/probe', tag: 'local' });
   await pushImage(images.ovn, { registry, repository: 'kubeovn/kube-ovn', tag: chartVersion });
   await pushImage(images.ovn, { registry, repository: 'kubeovn/vpc-nat-gateway', tag: chartVersion });
   const chart = await packageChart('new');
