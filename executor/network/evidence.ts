@@ -2,6 +2,7 @@
 import { type DomainCondition, timeText } from '../../constructs/api/conditions.ts';
 import type { InstallationSpec } from '../../constructs/api/kinds/kubeovn-installation-spec.ts';
 import type { Gate } from '../../constructs/api/payload.ts';
+import { reasonMessage } from '../../constructs/api/reasons.ts';
 import { deepEqual, isObject, type JsonObject, type JsonValue } from '../../constructs/lib/json.ts';
 import type { Matrix } from '../observe/matrix.ts';
 import type { RecordPin } from '../observe/topology-record.ts';
@@ -64,24 +65,25 @@ export function evidenceGate(
   return { state: status, reason, message, evidenceTime: verdict.time.endedAt };
 }
 
-/** What is told while nothing observes. */
-const noEvidence = (type: string): DomainCondition => ({
+/** What is told where nothing observes, and where something does and has not ended a round. */
+const unseen = (type: string, observing: boolean): DomainCondition => ({
   type,
   status: 'Unknown',
-  reason: 'NoEvidence',
-  message: 'it is not observed: this executor holds no probe for it',
+  reason: observing ? 'RoundPending' : 'NoEvidence',
+  message: observing ? reasonMessage('RoundPending') : 'it is not observed: this executor holds no probe for it',
 });
 
-/** The conditions of an installation from its last round, as they may be told now. */
+/** The conditions of an installation from its last round, as they may be told now. `observing`: a round will come. */
 export function evidenceConditions(
   spec: InstallationSpec,
   observed: Observed | undefined,
-  tick: number,
+  { tick, observing }: { readonly tick: number; readonly observing: boolean },
 ): DomainCondition[] {
-  if (observed === undefined) return evidenceTypes(spec).map(noEvidence);
-  const fresh = freshConditions(observed.verdict, { tick, limitMs: observed.limitMs });
+  const fresh = observed === undefined ? [] : freshConditions(observed.verdict, { tick, limitMs: observed.limitMs });
   // A round of an earlier generation may know other parts than the specification has now.
-  return evidenceTypes(spec).map((type) => fresh.find((condition) => condition.type === type) ?? noEvidence(type));
+  return evidenceTypes(spec).map(
+    (type) => fresh.find((condition) => condition.type === type) ?? unseen(type, observing),
+  );
 }
 
 /** How long a status may show what moves in ordinary work as it was: indexes, and when it was looked. */

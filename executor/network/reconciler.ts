@@ -182,6 +182,7 @@ export class NetworkReconciler {
           planOnly,
           now: clock.now(),
           tick: clock.monotonic(),
+          observing: this.#options.observer !== undefined,
           ...(observed === undefined ? {} : { observed }),
           ...(pin === undefined ? {} : { pin }),
           ...(unread === undefined ? {} : { unread }),

@@ -18,8 +18,10 @@ export interface InstallationView {
   /** Why the Release could not be read, when it could not: then nothing is known of it. */
   readonly unread?: string;
   readonly workloads: DomainCondition;
-  /** The last round of evidence; undefined where nothing observes, or no round is complete. */
+  /** The last round of evidence; absent while none is complete. */
   readonly observed?: Observed;
+  /** Whether rounds are run at all. */
+  readonly observing?: boolean;
   /** Record of the topology that was made just now. */
   readonly pin?: RecordPin;
   /** On the clock that never jumps. */
@@ -156,7 +158,10 @@ export function installationStatus(view: InstallationView): JsonObject {
   const { installation, spec, release, workloads, now } = view;
   const before = isObject(installation.status) ? installation.status : {};
   const generation = installation.metadata.generation ?? 1;
-  const domain = [workloads, ...evidenceConditions(spec, view.observed, view.tick)];
+  const domain = [
+    workloads,
+    ...evidenceConditions(spec, view.observed, { tick: view.tick, observing: view.observing ?? false }),
+  ];
   const outcome = installationOutcome(view, domain);
   const actual = text(release?.status?.actual);
   const checkpoint = isObject(before.applyCheckpoint) ? before.applyCheckpoint : {};

@@ -1,5 +1,6 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { installationStatus as statusSchema } from '../../constructs/api/kinds/kubeovn-installation-status.ts';
 import type { JsonObject } from '../../constructs/lib/json.ts';
 import { evidenceConditions, evidenceGate, evidenceStatus, type Observed } from '../../executor/network/evidence.ts';
 import { installationStatus } from '../../executor/network/status.ts';
@@ -7,6 +8,7 @@ import { pinOf } from '../../executor/observe/retained.ts';
 import { emptyMemory, judgeRound, type Round } from '../../executor/observe/verdict.ts';
 import { specOf } from './network-fixture.ts';
 import { installation } from './network-support.ts';
+import { networkRound } from './observe-network-support.ts';
 import { centralRound, chassisRound, withNb, withoutComponent } from './observe-support.ts';
 
 const spec = specOf();
@@ -114,16 +116,45 @@ test('E3: Ready is False by what is broken, Unknown by what is not seen, in the 
   );
 });
 
-test('what an earlier generation did not know is not observed yet', () => {
-  const conditions = evidenceConditions(
-    specOf({ mode: 'nodeNetworking', external: { northbound: 'tcp:a:1', southbound: 'tcp:a:2' } }),
-    observedAt(0),
-    0,
+test('what an earlier generation did not know is not observed yet, and before the first round nothing is', () => {
+  const external = specOf({ mode: 'nodeNetworking', external: { northbound: 'tcp:a:1', southbound: 'tcp:a:2' } });
+  const reasons = (observed: Observed | undefined, observing: boolean): string[] =>
+    evidenceConditions(external, observed, { tick: 0, observing }).map(({ type, reason }) => `${type} ${reason}`);
+  assert.equal(reasons(observedAt(0), true).slice(0, 3), [
+    'DataPlaneReady ChassisConnected',
+    'NetworkReady ProbeNotConfigured',
+    'HCPReady RoundPending',
+  ]);
+  assert.equal(new Set(reasons(undefined, true).map((one) => one.split(' ')[1])), new Set(['RoundPending']));
+  assert.equal(new Set(reasons(undefined, false).map((one) => one.split(' ')[1])), new Set(['NoEvidence']));
+});
+
+test('E18, E19, E20: what a status holds of evidence is what its definition allows', () => {
+  const probed = specOf({ networkStack: 'dual_stack', networkProbe: { image: 'registry.example.com/probe:1' } });
+  const time = { startedAt: 0, endedAt: 500, startedTick: 0, endedTick: 500 };
+  const round: Round = {
+    time,
+    central: centralRound(),
+    chassis: chassisRound(),
+    network: networkRound(),
+    peer: { type: 'noProvider' },
+  };
+  const verdict = judgeRound(round, { spec: probed, installation: id, chartReplicas: 3, pin: undefined }, emptyMemory);
+  const peer = {
+    peer: { namespace: 'hosted', name: 'central', uid: 'peer-1', version: '1.16.13' },
+    secret: { name: 'tls', uid: 'secret-1', resourceVersion: '7' },
+    endpoints: [{ endpoint: 'ssl:10.0.0.1:6641', reachable: true }],
+  };
+  const pin = { name: 'record', uid: 'cm-1', digest: `sha256:${'a'.repeat(64)}` };
+  const status = evidenceStatus(
+    { observedGeneration: 1 },
+    { verdict: { ...verdict, peer }, limitMs: 60_000 },
+    1_000,
+    pin,
   );
-  assert.equal(
-    conditions.slice(0, 3).map(({ type, reason }) => `${type} ${reason}`),
-    ['DataPlaneReady ChassisConnected', 'NetworkReady ProbeNotConfigured', 'HCPReady NoEvidence'],
-  );
+  assert.equal(Object.keys(status).sort(), ['hcp', 'network', 'observedGeneration', 'topology']);
+  const parsed = statusSchema.safeParse(status);
+  assert.ok(parsed.success, JSON.stringify(parsed.error?.issues));
 });
 
 test.run();
