@@ -34,13 +34,15 @@ export interface ServeLimits {
   readonly connections: number;
   /** Answers under way at a time; more are told to come back. */
   readonly answers: number;
+  /** Milliseconds for a peer to prove who it is: a stranger holds a connection no longer. */
+  readonly handshakeMs: number;
   /** Milliseconds from the first byte of a connection to the last one of its request. */
   readonly requestMs: number;
 }
 
 const requestsPerConnection = 4;
 
-const defaultLimits: ServeLimits = { connections: 16, answers: 4, requestMs: 10_000 };
+const defaultLimits: ServeLimits = { connections: 16, answers: 4, handshakeMs: 3_000, requestMs: 10_000 };
 
 export interface EvidenceServer {
   /** Accepts connections; it is listened on elsewhere. */
@@ -111,7 +113,7 @@ export function evidenceServer(options: ServeOptions): EvidenceServer {
   http.maxRequestsPerSocket = requestsPerConnection;
 
   const tls = createTlsServer(
-    { requestCert: true, rejectUnauthorized: true, minVersion: 'TLSv1.3', handshakeTimeout: limits.requestMs },
+    { requestCert: true, rejectUnauthorized: true, minVersion: 'TLSv1.3', handshakeTimeout: limits.handshakeMs },
     (secure) => {
       if (admitted(secure, options.clock.now())) http.emit('connection', secure);
       else secure.destroy();

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { createServer } from 'node:net';
+import { connect as connectPlain, createServer } from 'node:net';
 import { connect } from 'node:tls';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
@@ -184,6 +184,20 @@ test('answers are bounded, and so are connections', async () => {
   assert.match(JSON.stringify(await ask()), /status 503/);
   back.resolve();
   assert.is((await one).type, 'Evidence');
+});
+
+test('a stranger that says nothing holds a connection only as long as a handshake may take', async () => {
+  const probe = await bed.start(5, { limits: { connections: 1, handshakeMs: 200 } });
+  const silent = connectPlain({ port: probe.port, host: '127.0.0.1' });
+  silent.on('error', () => undefined);
+  await once(silent, 'connect');
+  const refused = connectPlain({ port: probe.port, host: '127.0.0.1' });
+  refused.on('error', () => undefined);
+  // One beyond the bound is closed at once, the silent one when its time is over.
+  await Promise.all(
+    [refused, silent].map((socket) => new Promise((resolve) => socket.resume().once('close', resolve))),
+  );
+  assert.is((await bed.pull(targetOf(probe.subject), bed.pulling([probe.port]))).type, 'Evidence');
 });
 
 test('a port that is taken is waited for', async () => {
