@@ -1,4 +1,6 @@
-import { X509Certificate } from 'node:crypto';
+import 'reflect-metadata';
+import { createPrivateKey, type webcrypto, X509Certificate } from 'node:crypto';
+import { BasicConstraintsExtension, X509CertificateGenerator } from '@peculiar/x509';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { parseEnrolmentGrant, parseEnrolmentRequest } from '../../constructs/api/enrolment.ts';
@@ -156,6 +158,33 @@ test('an authority is a certificate of one with its own key; what is wrong with 
       assert.match(String(error), /tls\.(crt|key) is not/);
       assert.not.ok(String(error).includes('canary'));
     }
+});
+
+test('an authority that was brought along may have an RSA key or one on P-384, and any name', async () => {
+  const { subtle } = globalThis.crypto;
+  const rsa = {
+    name: 'RSASSA-PKCS1-v1_5',
+    hash: 'SHA-256',
+    modulusLength: 2048,
+    publicExponent: Uint8Array.of(1, 0, 1),
+  };
+  for (const algorithm of [rsa, { name: 'ECDSA', namedCurve: 'P-384', hash: 'SHA-384' }]) {
+    const keys = (await subtle.generateKey(algorithm, true, ['sign', 'verify'])) as webcrypto.CryptoKeyPair;
+    const made = await X509CertificateGenerator.createSelfSigned({
+      keys,
+      signingAlgorithm: algorithm,
+      name: 'C=DE, O="Example, Inc.", CN=Ömer\'s authority',
+      notBefore: new Date(now - day),
+      notAfter: new Date(now + day),
+      extensions: [new BasicConstraintsExtension(true, undefined, true)],
+    });
+    const der = Buffer.from(await subtle.exportKey('pkcs8', keys.privateKey));
+    const key = createPrivateKey({ key: der, format: 'der', type: 'pkcs8' }).export({ type: 'pkcs8', format: 'pem' });
+    const authority = readAuthority(made.toString('pem'), key.toString());
+    const executor = new X509Certificate((await makeExecutorPair(authority, validity)).certificate);
+    const issuer = new X509Certificate(authority.certificate);
+    assert.ok(executor.checkIssued(issuer) && executor.verify(issuer.publicKey), algorithm.name);
+  }
 });
 
 test('messages of the enrolment are read in full or not at all', () => {
