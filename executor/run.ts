@@ -24,7 +24,7 @@ import type { HeldLease } from './lease/held.ts';
 import { lead } from './lease/leadership.ts';
 import { defaultLeaseTimings, type LeaseTimings, leaseTimings } from './lease/timings.ts';
 import { ClusterWatch } from './network/cluster-watch.ts';
-import { networkDomain } from './network/domain.ts';
+import { networkDomain, type PreflightPace } from './network/domain.ts';
 import { installationMetrics } from './network/metrics.ts';
 import { type EvidenceSource, Observer, type ObserverOptions } from './network/observer.ts';
 import { NetworkReconciler } from './network/reconciler.ts';
@@ -81,6 +81,8 @@ export interface ExecutorOptions {
   readonly evidence?: EvidenceMaker;
   /** How many nodes are asked for evidence at a time. */
   readonly evidenceAtOnce?: number;
+  /** How nodes are looked at before a first install; absent: they are not looked at. */
+  readonly preflight?: PreflightPace;
   /** Pauses between rounds of evidence; tests shorten them. */
   readonly evidencePace?: EvidencePace;
   /** Sources of Flux that may be read, and with how much patience. */
@@ -330,6 +332,7 @@ async function term(options: Settled, parts: Parts, lease: HeldLease, signal: Ab
               operationId: uniqueId,
               ...(evidence === undefined ? {} : { observations: evidence.observer }),
               ...(options.lease === undefined ? {} : { leases: options.lease }),
+              ...(options.preflight === undefined ? {} : { preflight: options.preflight }),
             }),
           ),
         ],

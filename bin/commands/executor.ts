@@ -109,6 +109,8 @@ export function executorCommand(invocation: Invocation): Command {
           pagePort: flags.pagePort,
           ...(flags.evidence === true
             ? {
+                // Whoever brings probes to the nodes can have them looked at first.
+                preflight: {},
                 evidence: (parts) =>
                   evidenceSource({ ...parts, probeNamespace: networkNamespace, credentials: access, log: tell }),
               }

@@ -1,6 +1,10 @@
 /** What the look at a node before a first install is made of; the executor, the probe and the rights share it. */
 export const preflight = {
   container: 'keelson-host-probe',
+  /** Label of the Jobs and their pods: UID of the installation that they look for. */
+  label: 'keelson.dev/preflight',
+  /** On a Job: digest of what it was made for; another one is another look. */
+  lookFor: 'keelson.dev/preflight-look',
   /** Where the probe finds the top folders of the host. */
   root: '/host',
   /** Where a container leaves its last words, and how many bytes of them a kubelet keeps. */
@@ -17,9 +21,8 @@ export const preflight = {
 /** Most nodes that carry OVN central. */
 const mostCentral = 9;
 
-/** Name of the Job that looks at the n-th node of OVN central. It holds no node's name, so that rights can name it. */
-export const preflightJob = (installation: string, n: number): string => `keelson-preflight-${installation}-${n}`;
+/** Name of the Job that looks at the n-th node of OVN central, beside the workload: a namespace holds one. Rights can name it. */
+export const preflightJob = (n: number): string => `keelson-preflight-${n}`;
 
-/** Every name that such a Job of an installation can have. */
-export const preflightJobs = (installation: string): string[] =>
-  Array.from({ length: mostCentral }, (_, n) => preflightJob(installation, n));
+/** Every name that such a Job can have. */
+export const preflightJobs: readonly string[] = Array.from({ length: mostCentral }, (_, n) => preflightJob(n));

@@ -11,6 +11,7 @@ import {
 import { kubeOVNInstallationKind } from '../api/kinds/kubeovn-installation.ts';
 import type { Requirement } from '../api/payload.ts';
 import { groupKindOf } from '../api/plan.ts';
+import { preflightJobs } from '../api/preflight.ts';
 import type { DepartedObject } from '../api/tree.ts';
 import { isObject, type JsonObject } from '../lib/json.ts';
 import { groupOf, identityOf, parseObjectId } from '../lib/names.ts';
@@ -231,6 +232,12 @@ const authorityRules = {
   ],
 } as const;
 
+/** Jobs that look at the nodes of OVN central before a first install, by their names; their pods are among the observed ones. */
+const preflightRules = (): Rule[] => [
+  rule('batch', ['jobs'], ['list']),
+  rule('batch', ['jobs'], write, [...preflightJobs]),
+];
+
 /** The sources of Flux, and the Service behind which their artifacts are: its address is looked up, as there may be no DNS. */
 const artifactRules = (): Rule[] => [
   rule('source.toolkit.fluxcd.io', ['buckets', 'externalartifacts', 'gitrepositories', 'ocirepositories'], read),
@@ -283,6 +290,8 @@ export function executorRBAC(scope: Construct, rights: Rights): void {
   grant(scope, account, undefined, [
     ...ownClusterRules(),
     ...(probed ? [rule('', ['nodes'], ['watch']), ...authorityRules.cluster()] : []),
+    // The range of Services, which that of a network has to hold.
+    ...(observes(rights) ? [rule('networking.k8s.io', ['servicecidrs'], ['get'], ['kubernetes'])] : []),
     ...(rights.artifacts ? artifactRules() : []),
     ...lookRules(targets, resource),
     ...namedRules(
@@ -297,7 +306,9 @@ export function executorRBAC(scope: Construct, rights: Rights): void {
     const here = targets.filter((target) => target.namespace === namespace);
     const rules = [
       ...own,
-      ...(namespace === networkNamespace && probed ? [...evidenceRules(), ...authorityRules.network()] : []),
+      ...(namespace === networkNamespace && probed
+        ? [...evidenceRules(), ...authorityRules.network(), ...preflightRules()]
+        : []),
       ...namedRules(here, resource),
       ...payloadRules(rights, namespace),
     ];

@@ -1,5 +1,5 @@
 /** The network domain, as the Release worker sees it. */
-import { randomUUID } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 import type { PayloadContent } from '../../constructs/api/payload.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
 import type { KubeClient } from '../kube/client.ts';
@@ -8,12 +8,14 @@ import type { LeaseTimings } from '../lease/timings.ts';
 import type { Domain, DomainTarget } from '../release/domain.ts';
 import { admitNetwork } from './admit.ts';
 import { adoptionRules } from './adoption.ts';
+import { clusterProblems, preflightPlan } from './before-install.ts';
 import { bindNetwork } from './bind.ts';
 import { checkpointOf, recordCheckpoint } from './checkpoint.ts';
 import { classifyNetwork } from './classify.ts';
 import { evidenceGate, type GateEvidence, isEvidenceGate, type Observations } from './evidence.ts';
 import { findInstallation } from './find.ts';
 import { guardPhase } from './guard.ts';
+import { preflightUnder } from './preflight-run.ts';
 import {
   installationEntryOf,
   type LiveInstallation,
@@ -21,6 +23,12 @@ import {
   readCheckpoint,
   takeSnapshot,
 } from './snapshot.ts';
+
+/** How long all nodes together may take to be looked at, and how often that is looked after; milliseconds. */
+export interface PreflightPace {
+  readonly limitMs?: number;
+  readonly pollMs?: number;
+}
 
 export interface NetworkDomainOptions {
   /** Name of this process, for Lease holders. */
@@ -32,6 +40,8 @@ export interface NetworkDomainOptions {
   readonly operationId?: () => string;
   /** What is known from rounds of evidence; where it is absent nothing observes, and no gate for evidence opens. */
   readonly observations?: Observations;
+  /** How nodes are looked at before a first install; where it is absent they are not looked at. */
+  readonly preflight?: PreflightPace;
 }
 
 const deleting = (content: PayloadContent, snapshot: NetworkSnapshot): Problem[] => {
@@ -59,6 +69,33 @@ export function networkDomain(options: NetworkDomainOptions): Domain<NetworkSnap
     name: 'network',
     prepare: (target, deps) => takeSnapshot(target.content, deps.client, deps.signal),
     admit: (target, snapshot) => [...deleting(target.content, snapshot), ...admitNetwork(target, snapshot)],
+    check: (_target, items, snapshot, { client, signal }) => clusterProblems(items, snapshot, client, signal),
+    async preflight(target, items, snapshot, deps) {
+      const nodes = installationEntryOf(target.content)?.nodes.map(({ name }) => name) ?? [];
+      const plan = preflightPlan(items, snapshot, nodes);
+      if (plan === undefined || options.preflight === undefined) return [];
+      const { client, clock, signal } = deps;
+      const granted = await guardPhase({
+        client,
+        clock,
+        signal,
+        namespace: target.namespace,
+        installationUID: plan.installationUID,
+        phase: 'preflight',
+        holder: `${options.identity}_${operationId()}`,
+        timings: options.leases,
+        limitMs: options.leaseLimitMs ?? 60_000,
+      });
+      if (!granted.granted) return [granted.problem];
+      const nonce = (): string => randomBytes(24).toString('hex');
+      return preflightUnder(granted.guard, plan, {
+        limitMs: 180_000,
+        pollMs: 1_000,
+        ...options.preflight,
+        ...deps,
+        nonce,
+      });
+    },
     classify(target, actions, snapshot) {
       const next = installationEntryOf(target.content);
       if (next === undefined)

@@ -4,7 +4,7 @@ import { preflight } from '../../constructs/api/preflight.ts';
 import { isObject, type JsonObject, type JsonValue } from '../../constructs/lib/json.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
 import type { KubeObject } from '../kube/types.ts';
-import { argumentsOf } from './ranges.ts';
+import { argumentsOf, rangesOf } from './ranges.ts';
 
 /** What a look at a node is to answer. */
 export interface HostQuestion {
@@ -14,6 +14,8 @@ export interface HostQuestion {
   readonly cni: string;
   /** Whether Kube-OVN is to be the network of the node's pods. */
   readonly primary: boolean;
+  /** Whether addresses of IPv6 are handed out. */
+  readonly ipv6: boolean;
 }
 
 /** What a look at a node came to. */
@@ -32,8 +34,9 @@ const leastFreeBytes = 1024 * 1024 * 1024;
 
 const mebibytes = (bytes: bigint): string => `${bytes / 1_048_576n} MiB`;
 
-/** Kernels under which the network does not come up, whatever is done. */
+/** Kernels under which the network does not come up, whatever is done; and those on which it does not without IPv6. */
 const badKernel = /^3\.10\.0-862\b/;
+const needsIPv6 = /^3\.10\./;
 
 const list = (value: JsonValue | undefined): JsonObject[] => (Array.isArray(value) ? value.filter(isObject) : []);
 const part = (value: JsonValue | undefined, key: string): JsonObject => {
@@ -60,7 +63,8 @@ export function hostQuestion(objects: readonly KubeObject[]): HostQuestion | und
   if (volume === undefined || typeof path !== 'string') return undefined;
   const cni = named(objects, 'kube-ovn-cni');
   const secondary = cni === undefined || argumentsOf(cni).includes('--non-primary-cni-mode=true');
-  return { database: path, ports: preflight.ports, cni: preflight.cni, primary: !secondary };
+  const ipv6 = (rangesOf(objects)?.pods ?? []).some((range) => range.includes(':'));
+  return { database: path, ports: preflight.ports, cni: preflight.cni, primary: !secondary, ipv6 };
 }
 
 const nodeName = (node: string): string => `Node ${node}`;
@@ -112,7 +116,7 @@ function cniProblems(node: string, { cni }: FactsOf<'host'>, { primary }: HostQu
   ];
 }
 
-function kernelProblems(node: string, { kernel }: FactsOf<'host'>): Problem[] {
+function kernelProblems(node: string, { kernel }: FactsOf<'host'>, { ipv6 }: HostQuestion): Problem[] {
   if (kernel === undefined) return [];
   const say = (message: string, remedy: string): Problem => ({
     reason: 'KernelUnsupported',
@@ -122,9 +126,9 @@ function kernelProblems(node: string, { kernel }: FactsOf<'host'>): Problem[] {
   });
   return [
     ...(badKernel.test(kernel.release) ? [say('Open vSwitch does not work with it', 'update the kernel')] : []),
-    ...(kernel.ipv6
+    ...(kernel.ipv6 || !(ipv6 || needsIPv6.test(kernel.release))
       ? []
-      : [say('IPv6 is not available, and the containers of Kube-OVN stop without it', 'enable IPv6 in the kernel')]),
+      : [say('it has no IPv6, which this network needs', 'enable IPv6 in the kernel')]),
   ];
 }
 
@@ -154,7 +158,7 @@ function problemsOf(look: HostLook, question: HostQuestion): Problem[] {
     ...databaseProblems(node, facts),
     ...portProblems(node, facts),
     ...cniProblems(node, facts, question),
-    ...kernelProblems(node, facts),
+    ...kernelProblems(node, facts, question),
     ...unanswered(node, look),
   ];
 }

@@ -33,6 +33,8 @@ export interface AcceptDeps {
   readonly retained: RetainedStore;
   readonly domains: readonly SealedDomain[];
   readonly allowUnsigned: boolean;
+  /** Nothing is run in the cluster, and a payload is accepted in name only. */
+  readonly planOnly: boolean;
   readonly concurrency: number;
   /** Another Release of the namespace, as last seen. */
   readonly releaseOf: (name: string) => KubeObject | undefined;
@@ -181,6 +183,7 @@ async function preconditions(
     ...lintMarks(loaded.items, input.release),
     ...lintWebhooks(loaded.items, deps.namespace),
     ...session.admit(),
+    ...(await session.check(loaded.items, deps2(deps, input))),
     ...(await checkRequirements(client, content.requires, signal)),
     ...(await checkSpecs(deps, content, signal)),
     ...(await missingRights(client, rights, signal)),
@@ -248,6 +251,12 @@ async function decide(
   deps.onStep('Approval');
   if (required && !approved)
     return refuse('Approval', [approvalProblem(input.release, spec.approval, plan, known)], report);
+  if (!deps.planOnly) {
+    // As late as can be, so that what it saw still is so at the first write.
+    deps.onStep('Preconditions');
+    const found = await so.session.preflight(so.items, deps2(deps, input));
+    if (found.length > 0) return refuse('Preconditions', found, report);
+  }
   deps.onStep('Accepted');
   return { type: 'accepted', accepted: { ...so, plan, approved: approved || spec.approval.mode === 'never' } };
 }

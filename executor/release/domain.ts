@@ -1,7 +1,7 @@
 /**
  * The seam of the domains (network, storage, addresses, manifests): what the Release worker asks of the one that a
  * payload belongs to. `admit`, `classify`, `bind`, `gate` are pure over a snapshot that `prepare` gathered; only
- * `prepare`, `observe`, `beforeFirstWrite`, `guard` and `settled` touch the cluster.
+ * `prepare`, `check`, `preflight`, `observe`, `beforeFirstWrite`, `guard` and `settled` touch the cluster.
  */
 
 import type { Gate, PayloadContent } from '../../constructs/api/payload.ts';
@@ -95,6 +95,13 @@ export interface Domain<S, O = undefined> {
   ): Promise<{ readonly snapshot: S; readonly problems: readonly Problem[] }>;
   /** Whether this payload may be enforced here at all. */
   admit(target: DomainTarget, snapshot: S): Problem[];
+  /** Reads what only this domain has to know of the cluster before a payload is accepted; writes nothing. */
+  check?(target: DomainTarget, items: readonly Item[], snapshot: S, deps: DomainDeps): Promise<Problem[]>;
+  /**
+   * The last look before a payload is accepted, when nothing else stands against it. It may run something in the cluster that
+   * looks, and writes nothing of the payload; what it ran, it takes away again.
+   */
+  preflight?(target: DomainTarget, items: readonly Item[], snapshot: S, deps: DomainDeps): Promise<Problem[]>;
   /** What kind of change it is, and whether it may go ahead. */
   classify(target: DomainTarget, actions: PlanActions, snapshot: S): Classification;
   /** What of an installation exists already and is to be taken over; undefined when nothing is. */
@@ -121,6 +128,8 @@ export interface Domain<S, O = undefined> {
 export interface DomainSession {
   readonly name: string;
   admit(): Problem[];
+  check(items: readonly Item[], deps: DomainDeps): Promise<Problem[]>;
+  preflight(items: readonly Item[], deps: DomainDeps): Promise<Problem[]>;
   classify(actions: PlanActions): Classification;
   readonly adoption: AdoptionRules | undefined;
   readonly bind: BindValue;
@@ -158,6 +167,8 @@ export function sealDomain<S, O>(domain: Domain<S, O>): SealedDomain {
       const session: DomainSession = {
         name: domain.name,
         admit: () => domain.admit(target, snapshot),
+        check: async (items, checkDeps) => (await domain.check?.(target, items, snapshot, checkDeps)) ?? [],
+        preflight: async (items, lookDeps) => (await domain.preflight?.(target, items, snapshot, lookDeps)) ?? [],
         classify: (actions) => domain.classify(target, actions, snapshot),
         adoption: domain.adoption?.(target, snapshot),
         bind: domain.bind(target, snapshot),

@@ -228,6 +228,7 @@ export class ReleaseWorker {
     return {
       ...shared,
       allowUnsigned: options.allowUnsigned,
+      planOnly: options.planOnly,
       concurrency: engine.concurrency,
       onStep: (step) => {
         if (tellSteps) this.#journal.step(step);

@@ -1,5 +1,6 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { preflightJobs } from '../../constructs/api/preflight.ts';
 import { synthesize } from '../../constructs/k8s/manifest.ts';
 import { executorRBAC } from '../../constructs/k8s/rbac.ts';
 import type { JsonObject } from '../../constructs/lib/json.ts';
@@ -39,7 +40,10 @@ function granted(probes: boolean, objects: readonly JsonObject[]): Set<string> {
 
 test('what evidence needs is granted by name, and only where there are probes', () => {
   const [without, with_] = [granted(false, [central]), granted(true, [central])];
-  assert.equal([...with_.difference(without)].sort(), [
+  const jobs = ['create', 'delete', 'patch'].flatMap((verb) =>
+    preflightJobs.map((name) => `kube-system ${verb} batch/jobs ${name}`),
+  );
+  const evidence = [
     '* create authentication.k8s.io/tokenreviews *',
     '* watch /nodes *',
     'keelson-system create /secrets keelson-evidence-ca',
@@ -64,7 +68,9 @@ test('what evidence needs is granted by name, and only where there are probes', 
     'kube-system watch apps/deployments *',
     'kube-system watch apps/replicasets *',
     'kube-system watch apps/statefulsets *',
-  ]);
+    'kube-system list batch/jobs *',
+  ];
+  assert.equal([...with_.difference(without)].sort(), [...evidence, ...jobs].sort());
   assert.equal([...without.difference(with_)], []);
   assert.equal(granted(true, []), granted(false, []), 'no network, no probes to ask');
 });

@@ -27,6 +27,7 @@ const question = {
   ports: [6641, 6642, 6643, 6644],
   cni: '/etc/cni/net.d',
   primary: true,
+  ipv6: false,
 } as const;
 
 const said = (looks: readonly HostLook[], asked = question as Parameters<typeof hostProblems>[1]): string[] =>
@@ -92,6 +93,13 @@ hosts('lets another network be where Kube-OVN is the second one', () => {
   assert.equal(said([look], { ...question, primary: false }), []);
 });
 
+hosts('wants IPv6 where it is handed out, and on kernels that do not work without it', () => {
+  const without = (release: string) => seen('n1', { kernel: { release, modules: [], ipv6: false } });
+  assert.equal(said([without('6.8.0')]), []);
+  assert.equal(said([without('6.8.0')], { ...question, ipv6: true }), ['KernelUnsupported Node n1']);
+  assert.equal(said([without('3.10.0-1160')]), ['KernelUnsupported Node n1']);
+});
+
 hosts.run();
 
 const workload = (kind: string, name: string, args: string[], pod: object = {}): KubeObject => ({
@@ -116,6 +124,7 @@ questions('asks for the folder that the payload mounts', () => {
     ports: [6641, 6642, 6643, 6644],
     cni: '/etc/cni/net.d',
     primary: true,
+    ipv6: false,
   });
 });
 
