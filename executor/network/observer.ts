@@ -49,6 +49,9 @@ interface Known {
   readonly told: { readonly text: string; readonly tick: number } | undefined;
 }
 
+/** Between rounds, hints or not. */
+const leastPauseMs = 1_000;
+
 /** A verdict that says what the one before said is told so often, so that what it rests on does not look old. */
 const tellAgainMs = 60_000;
 
@@ -95,7 +98,10 @@ export class Observer implements Observations {
       }
       this.#forget(new Set(all.map(uidOf)));
       const pause = AbortSignal.any([signal, this.#wake.signal]);
+      const from = clock.monotonic();
       await rest(clock, settled && all.length > 0 ? settledEveryMs : openEveryMs, pause);
+      // However many hints come, sidecars and API server get their rest.
+      await rest(clock, Math.min(leastPauseMs, openEveryMs) - (clock.monotonic() - from), signal);
     }
   }
 

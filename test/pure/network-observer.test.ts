@@ -89,10 +89,16 @@ test('J10: a hint shortens the pause between rounds, and decides nothing', async
   one.down = true;
   await one.clock.advance(1_000);
   assert.is(statusOf(one, 'OVNDBReady'), 'True');
-  one.observer.hurry();
-  // A look that finds a member down is not taken again: nothing about it moves.
+  for (let n = 0; n < 50; n += 1) one.observer.hurry();
   await one.clock.advance(0);
   assert.is(statusOf(one, 'OVNDBReady'), 'False');
+  // The next round is a second away at least, however many hints come.
+  one.down = false;
+  one.observer.hurry();
+  await one.clock.advance(900);
+  assert.is(statusOf(one, 'OVNDBReady'), 'False');
+  await one.clock.advance(100);
+  assert.is(statusOf(one, 'OVNDBReady'), 'True');
   await one.stop();
 });
 
