@@ -330,7 +330,7 @@ async function term(options: Settled, parts: Parts, lease: HeldLease, signal: Ab
             networkDomain({
               identity,
               operationId: uniqueId,
-              ...(evidence === undefined ? {} : { observations: evidence.observer }),
+              ...(evidence === undefined ? {} : { observations: evidence.observer, ...evidence.peers }),
               ...(options.lease === undefined ? {} : { leases: options.lease }),
               ...(options.preflight === undefined ? {} : { preflight: options.preflight }),
             }),
@@ -357,12 +357,14 @@ async function term(options: Settled, parts: Parts, lease: HeldLease, signal: Ab
   if (!lease.signal.aborted) await events.flush(1_000);
 }
 
+interface Observation {
+  readonly observer: Observer;
+  readonly peers: Pick<EvidenceSource, 'peer'>;
+  readonly running: Promise<unknown>;
+}
+
 /** What observes installations during a term; undefined where nothing gathers evidence. */
-function observation(
-  options: Settled,
-  client: KubeClient,
-  signal: AbortSignal,
-): { readonly observer: Observer; readonly running: Promise<unknown> } | undefined {
+function observation(options: Settled, client: KubeClient, signal: AbortSignal): Observation | undefined {
   const { clock, random, namespace, log, evidence, reflector } = options;
   if (evidence === undefined) return undefined;
   const { source, running } = evidence({ client, clock, namespace, signal });
@@ -385,5 +387,6 @@ function observation(
     log: (level, message) => log(level, message),
     ...options.evidencePace,
   });
-  return { observer, running: Promise.all([running, watch.run(signal)]) };
+  const peers = source.peer === undefined ? {} : { peer: source.peer };
+  return { observer, peers, running: Promise.all([running, watch.run(signal)]) };
 }

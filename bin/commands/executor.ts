@@ -8,8 +8,10 @@ import type { JsonObject } from '../../constructs/lib/json.ts';
 import { redact, redactObject } from '../../constructs/lib/redact.ts';
 import { evidenceSource } from '../../executor/evidence/source.ts';
 import { type CredentialSource, inClusterCredentials, kubeConfigCredentials } from '../../executor/kube/credentials.ts';
+import { inClusterPeers } from '../../executor/peer/in-cluster.ts';
 import { runExecutor } from '../../executor/run.ts';
 import type { Invocation } from '../invocation.ts';
+import { peerDatabases } from '../peer-databases.ts';
 
 interface ExecutorFlags {
   readonly role: string;
@@ -112,7 +114,13 @@ export function executorCommand(invocation: Invocation): Command {
                 // Whoever brings probes to the nodes can have them looked at first.
                 preflight: {},
                 evidence: (parts) =>
-                  evidenceSource({ ...parts, probeNamespace: networkNamespace, credentials: access, log: tell }),
+                  evidenceSource({
+                    ...parts,
+                    probeNamespace: networkNamespace,
+                    credentials: access,
+                    log: tell,
+                    peers: inClusterPeers({ ...parts, databases: peerDatabases(parts.clock) }),
+                  }),
               }
             : {}),
           onListening: (port) => log.info({ port }, 'metrics are served'),

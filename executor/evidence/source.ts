@@ -4,6 +4,8 @@ import type { Clock } from '../../constructs/lib/clock.ts';
 import type { KubeClient } from '../kube/client.ts';
 import type { CredentialSource } from '../kube/credentials.ts';
 import type { EvidenceSource } from '../network/observer.ts';
+import { observePeer } from '../peer/observe.ts';
+import type { PeerProvider } from '../peer/provider.ts';
 import { AuthorityKeeper, type KeeperTimings } from '../pki/keeper.ts';
 import { reviewToken } from '../pki/token.ts';
 import { kubeletWay } from './forward.ts';
@@ -21,6 +23,8 @@ export interface SourceOptions {
   /** For the way through the kubelet. */
   readonly credentials: CredentialSource;
   readonly keeper?: Partial<KeeperTimings>;
+  /** Looks at the other half of a hosted pair; absent: nobody does, and a half is never ready. */
+  readonly peers?: PeerProvider;
   readonly log: (level: 'info' | 'warn', message: string) => void;
   readonly signal: AbortSignal;
 }
@@ -37,7 +41,7 @@ const portsOf: Readonly<Partial<Record<EvidenceKind, readonly number[]>>> = prob
 
 /** Asks probes, and keeps the authority that both sides prove themselves by. `running` ends with the signal. */
 export function evidenceSource(options: SourceOptions): { source: EvidenceSource; running: Promise<void> } {
-  const { client, clock, credentials, log, signal } = options;
+  const { client, clock, credentials, log, peers, signal } = options;
   const keeper = new AuthorityKeeper({
     ...options,
     ...(options.keeper === undefined ? {} : { timings: options.keeper }),
@@ -59,6 +63,9 @@ export function evidenceSource(options: SourceOptions): { source: EvidenceSource
       ask: (target, limit) => pullEvidence(target, pulling, limit),
       containers: probeContainers,
       networkNames: networkProbe,
+      ...(peers === undefined
+        ? {}
+        : { peer: (installation, stop) => observePeer(installation, peers, { client, clock }, stop) }),
     },
     running: keeper.run(signal),
   };

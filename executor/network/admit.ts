@@ -25,16 +25,6 @@ function unsupportedParts(snapshot: NetworkSnapshot, object: string): Problem[] 
   const requests = spec.central.memberRequests ?? [];
   const fresh = snapshot.installation?.checkpoint === undefined;
   return [
-    ...(spec.hcp?.enabled === true
-      ? [
-          unsupported(
-            object,
-            'spec.hcp.enabled',
-            'a hosted control plane',
-            'set hcp.enabled to false; its peer cannot be observed yet',
-          ),
-        ]
-      : []),
     ...(requests.length > 0
       ? [
           fresh

@@ -15,6 +15,8 @@ import { classifyNetwork } from './classify.ts';
 import { evidenceGate, type GateEvidence, isEvidenceGate, type Observations } from './evidence.ts';
 import { findInstallation } from './find.ts';
 import { guardPhase } from './guard.ts';
+import type { EvidenceSource } from './observer.ts';
+import { peerProblems } from './peer.ts';
 import { preflightUnder } from './preflight-run.ts';
 import {
   installationEntryOf,
@@ -40,6 +42,8 @@ export interface NetworkDomainOptions {
   readonly operationId?: () => string;
   /** What is known from rounds of evidence; where it is absent nothing observes, and no gate for evidence opens. */
   readonly observations?: Observations;
+  /** Looks at the other half of a hosted pair; where it is absent no half is written. */
+  readonly peer?: EvidenceSource['peer'];
   /** How nodes are looked at before a first install; where it is absent they are not looked at. */
   readonly preflight?: PreflightPace;
 }
@@ -69,7 +73,10 @@ export function networkDomain(options: NetworkDomainOptions): Domain<NetworkSnap
     name: 'network',
     prepare: (target, deps) => takeSnapshot(target.content, deps.client, deps.signal),
     admit: (target, snapshot) => [...deleting(target.content, snapshot), ...admitNetwork(target, snapshot)],
-    check: (_target, items, snapshot, { client, signal }) => clusterProblems(items, snapshot, client, signal),
+    check: async (_target, items, snapshot, { client, signal }) => [
+      ...(await clusterProblems(items, snapshot, client, signal)),
+      ...(await peerProblems(snapshot.installation, options.peer, signal)),
+    ],
     async preflight(target, items, snapshot, deps) {
       const nodes = installationEntryOf(target.content)?.nodes.map(({ name }) => name) ?? [];
       const plan = preflightPlan(items, snapshot, nodes);

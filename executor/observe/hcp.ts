@@ -77,8 +77,11 @@ const databases = { northbound: 'OVN_Northbound', southbound: 'OVN_Southbound' }
 export const needsPeer = ({ hcp, external }: Pick<InstallationSpec, 'hcp' | 'external'>): boolean =>
   hcp?.enabled === true || external !== undefined;
 
-/** Judges what a provider saw. */
-export function judgePeer(own: OwnHalf, observation: PeerObservation): JudgedPeer {
+/**
+ * Judges what a provider saw. Without `endpoints`, those need not be served yet: before its first write the central half has
+ * nothing that could serve them.
+ */
+export function judgePeer(own: OwnHalf, observation: PeerObservation, { endpoints = true } = {}): JudgedPeer {
   const { hcp, external } = own.spec;
   const judged = (findings: readonly Finding[], message = '', view?: PeerView): JudgedPeer => ({
     ...judge('HCPReady', findings, { reason: 'PeerVerified', message }),
@@ -101,7 +104,8 @@ export function judgePeer(own: OwnHalf, observation: PeerObservation): JudgedPee
     default:
   }
   const { report } = observation;
-  const findings = [...secretFindings(report, hcp), ...peerFindings(own, report), ...endpointFindings(report, hcp)];
+  const served = endpoints ? endpointFindings(report, hcp) : [];
+  const findings = [...secretFindings(report, hcp), ...peerFindings(own, report), ...served];
   const [peer] = report.peers.filter((one) => isReciprocal(own, one));
   // Nothing is told of a pair that is not verified: what was told before is cleared.
   if (findings.length > 0 || peer === undefined || report.secretAfter === undefined) return judged(findings);

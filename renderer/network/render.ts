@@ -132,7 +132,10 @@ const pullSecretsOf = (loaded: LoadedCluster): string[] =>
 
 function requirements({ spec, namespace, loaded }: Context): Requirement[] {
   return [
-    ...(usesTLS(spec) ? [secretRequirement(namespace, tlsSecretName(spec), nativeTLSKeys)] : []),
+    // A half of a pair is observed with its keys, also where its own endpoints are plain.
+    ...(usesTLS(spec) || spec.hcp?.enabled === true
+      ? [secretRequirement(namespace, tlsSecretName(spec), usesTLS(spec) ? nativeTLSKeys : [])]
+      : []),
     ...pullSecretsOf(loaded).map((name) => secretRequirement(namespace, name, ['.dockerconfigjson'])),
   ];
 }

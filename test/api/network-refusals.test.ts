@@ -364,7 +364,7 @@ test('X20: endpoints behind TLS render as ssl: in every variable, and no object 
   ]);
 });
 
-test('a hosted control plane is not enforced; an installation that wrote nothing is let go once its deletion is confirmed', async ({
+test('Q2: a hosted half is not enforced without a provider; an installation that wrote nothing is let go once its deletion is confirmed', async ({
   bed,
 }) => {
   const { admin } = bed.server;
@@ -386,11 +386,11 @@ test('a hosted control plane is not enforced; an installation that wrote nothing
   );
   await bed.deliver(rendered, ['30-specs']);
   const release = await bed.until(paths.release, 'it to be refused', (object) =>
-    object.status.failures?.some((failure: Loose) => failure.reason === 'ComponentMissing'),
+    object.status.failures?.some((failure: Loose) => failure.reason === 'PeerProviderMissing'),
   );
   const told = release.status.failures.map((failure: Loose) => `${failure.reason} ${failure.message}`).sort();
   assert.is(told.length, 2);
-  assert.match(told[0], /^ComponentMissing .*spec\.hcp\.enabled/);
+  assert.match(told[0], /^PeerProviderMissing .*spec\.hcp/);
   assert.match(told[1], /^RequirementMissing .*peer-tls/);
   assert.equal(payloadMutations(executor.plan.log), []);
   await executor.stop();

@@ -1,0 +1,29 @@
+/** The seam to whoever looks at the other half of a hosted pair: in the same cluster, or in another one. */
+import type { InstallationSpec } from '../../constructs/api/kinds/kubeovn-installation-spec.ts';
+import type { PeerReport, SecretGeneration } from '../observe/hcp.ts';
+
+/**
+ * What a provider is told. It holds the name and the generation of the Secret with the client keys, and nothing out of it: a
+ * provider loads the keys itself, and keeps them to itself.
+ */
+export interface PeerRequest {
+  readonly installation: { readonly namespace: string; readonly name: string; readonly uid: string };
+  readonly version: string;
+  readonly hcp: NonNullable<InstallationSpec['hcp']>;
+  /** As it was when the look began; undefined while there is none. */
+  readonly secret: SecretGeneration | undefined;
+}
+
+/** What a provider saw, and the generation of the Secret that it looked with: another one than it was told is no evidence. */
+export type PeerLook =
+  | ({ readonly type: 'seen'; readonly secret: SecretGeneration | undefined } & Pick<
+      PeerReport,
+      'certificate' | 'peers' | 'endpoints'
+    >)
+  /** It could not look. The message is told to people, and holds nothing of the keys. */
+  | { readonly type: 'failed'; readonly message: string };
+
+export interface PeerProvider {
+  /** Looks once. Ends by the signal. */
+  look(request: PeerRequest, signal: AbortSignal): Promise<PeerLook>;
+}
