@@ -46,7 +46,7 @@ export function matrixView({ nodes }: Pick<Matrix, 'nodes'>): MatrixView {
   const summarised = nodes.length > pageLimits.wholeMatrix;
   const broken = (row: NodeRow): number => (cellsOf(row).some(({ state }) => state === 'broken') ? 0 : 1);
   const wanted = summarised ? nodes.filter((row) => !isWell(row)).toSorted((a, b) => broken(a) - broken(b)) : nodes;
-  const rows = wanted.slice(0, pageLimits.matrixRows);
+  const rows = summarised ? wanted.slice(0, pageLimits.matrixRows) : wanted;
   return {
     nodes: nodes.length,
     counts: [count(0), count(1), count(2), count(3)],

@@ -165,6 +165,6 @@ export const pageLimits = {
   history: 12,
   /** A matrix of more nodes shows only those that are not well. */
   wholeMatrix: 48,
-  matrixRows: 60,
+  matrixRows: 32,
   message: 600,
 } as const;

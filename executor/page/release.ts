@@ -23,13 +23,13 @@ const phaseMarks: Readonly<Record<string, Mark>> = {
   Suspended: 'unknown',
 };
 
-function gateView(gate: JsonObject): GateView {
+function gateView(gate: JsonObject, phase: string): GateView {
   const state = textOf(gate.state);
   const bypassed = gate.bypassed === true;
   const mark = bypassed ? 'unknown' : state === 'True' ? 'well' : state === 'False' ? 'broken' : 'unknown';
   const evidenceTime = textOf(gate.evidenceTime);
   return {
-    name: `${textOf(gate.type)}(${textOf(gate.scope)})`,
+    name: gate.scope === phase ? textOf(gate.type) : `${textOf(gate.type)}(${textOf(gate.scope)})`,
     mark,
     word: bypassed ? 'bypassed' : state === 'True' ? 'open' : state === 'False' ? 'shut' : 'not known',
     reason: textOf(gate.reason),
@@ -49,7 +49,10 @@ function phaseView(phase: JsonObject): PhaseView {
     applied: countOf(phase.applied),
     total: countOf(phase.total),
     since: textOf(phase.since),
-    gates: listOf(phase.gates).map(gateView),
+    gates: listOf(phase.gates)
+      .map((gate) => gateView(gate, textOf(phase.name)))
+      // Gates of a phase that has not begun are not shut: nobody has come to them.
+      .map((gate) => (state === 'Pending' && !gate.bypassed ? { ...gate, mark: 'idle', word: 'not yet' } : gate)),
   };
 }
 
@@ -95,7 +98,9 @@ function loudOf(release: KubeObject): string[] {
   const notes = release.metadata.annotations ?? {};
   const named = (['hold', 'pin', 'quiesce', 'uninstall'] as const).flatMap((key) => {
     const value = notes[annotations[key]];
-    return value === undefined ? [] : [`${key}: ${short(value)}`];
+    return value === undefined
+      ? []
+      : [`${key}: ${short(value.replace(/\bsha256:([0-9a-f]{12})[0-9a-f]{52}\b/g, '$1'))}`];
   });
   const spec = objectOf(release.spec);
   const suspended = Array.isArray(spec.suspendPhases) ? spec.suspendPhases.map(String) : [];

@@ -178,7 +178,7 @@ test('options are read or refused by name', () => {
   const options = parseOptions(['--layers', 'pure,api', '--files', 'lib', '--repeat', '3', '--jobs', '4', '--list']);
   assert.equal(options, { layers: ['pure', 'api'], files: 'lib', repeat: 3, jobs: 4, list: true, gates: false });
   assert.ok(parseOptions([]).gates);
-  assert.throws(() => parseOptions(['--layers', 'pur']), /--layers: 'pur' is none of pure, api, ovn, cluster/);
+  assert.throws(() => parseOptions(['--layers', 'pur']), /--layers: 'pur' is none of pure, browser, api, ovn, cluster/);
   assert.throws(() => parseOptions(['--repeat', '0']), /--repeat/);
   assert.throws(() => parseOptions(['--quick']), /--quick/);
 });

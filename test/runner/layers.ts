@@ -2,7 +2,7 @@ import { fluxTools } from '../cluster/flux/programs.ts';
 import { clusterPackages, clusterTools } from '../cluster/programs.ts';
 import type { DefinitionsName, ToolName } from '../tools/catalog.ts';
 
-export type LayerName = 'pure' | 'api' | 'ovn' | 'cluster';
+export type LayerName = 'pure' | 'browser' | 'api' | 'ovn' | 'cluster';
 
 /** One kind of test: where its files are, what they need, how long all of them may take. */
 export interface Layer {
@@ -47,6 +47,18 @@ export const layers: readonly Layer[] = [
     tools: [],
     definitions: [],
     packages: [],
+    sharedServer: false,
+  },
+  {
+    // The browser and what it needs are 124 MB of packages, installed in a minute; the layer is over before the next one's tools.
+    name: 'browser',
+    folder: 'test/browser/suite',
+    jobs: 1,
+    budgetMs: 0.5 * minute,
+    readyByMs: 5 * minute,
+    tools: [],
+    definitions: [],
+    packages: ['chromium'],
     sharedServer: false,
   },
   {

@@ -2,18 +2,31 @@ import { html } from 'hono/html';
 import type { ConditionView, DatabaseView, InstallationView, MatrixCell, MatrixView, MemberView } from '../model.ts';
 import { age, type Html, scrolling, symbol, told } from './parts.ts';
 
-const condition = (view: ConditionView, now: number): Html => html`<li class="condition ${view.mark}">
+/** A condition that somebody has to read. What the verdict says already is not said again. */
+const open = (view: ConditionView, said: string, now: number): Html => html`<li class="condition">
   <p><span class="told ${view.mark}">${symbol(view.mark)} ${view.type}</span> <span class="quiet num">${view.status} · ${age(view.since, now)}</span></p>
-  <p class="quiet">${view.reason}</p>
-  ${view.mark === 'well' || view.mark === 'idle' ? '' : html`<p class="note">${view.message}</p>`}
+  <p><span class="quiet">${view.reason}</span> ${said.includes(view.message) ? '' : view.message}</p>
 </li>`;
+
+const calm = (view: ConditionView): Html =>
+  html`<li>${symbol(view.mark)} ${view.type} <span class="quiet">${view.reason}</span></li>`;
+
+const needsReading = ({ mark }: ConditionView): boolean => mark === 'broken' || mark === 'unknown';
+
+/** Those to be read first, one a line; the others beside one another. */
+function conditions({ conditions: all, ready }: InstallationView, now: number): Html {
+  const bad = all.filter(({ mark }) => mark === 'broken');
+  const rest = all.filter((one) => needsReading(one) && one.mark !== 'broken');
+  return html`${bad.length + rest.length === 0 ? '' : html`<ul class="conditions" aria-label="Conditions to look at">${[...bad, ...rest].map((one) => open(one, ready.message, now))}</ul>`}
+    <ul class="inline calm" aria-label="Other conditions">${all.filter((one) => !needsReading(one)).map(calm)}</ul>`;
+}
 
 const member = (view: MemberView): Html => html`<tr>
   <th scope="row">${view.node}</th>
   <td>${told(view)}</td>
-  <td><code>${view.serverID}</code></td>
+  <td class="extra"><code>${view.serverID}</code></td>
   <td class="num">${view.index}</td>
-  <td class="num">${view.unapplied}</td>
+  <td class="num extra">${view.unapplied}</td>
   <td class="num">${view.links}</td>
 </tr>`;
 
@@ -21,7 +34,7 @@ function database(view: DatabaseView): Html {
   const lead = view.leader === '' ? 'no leader seen' : `leader ${view.leader}`;
   const about = view.model === 'standalone' ? 'standalone' : `${lead} · term ${view.term === '' ? '?' : view.term}`;
   const table = html`<table>
-    <thead><tr><th scope="col">Node</th><th scope="col">Member</th><th scope="col">Id</th><th scope="col" class="num">Index</th><th scope="col" class="num">Unapplied</th><th scope="col" class="num">Links up</th></tr></thead>
+    <thead><tr><th scope="col">Node</th><th scope="col">Member</th><th scope="col" class="extra">Id</th><th scope="col" class="num">Index</th><th scope="col" class="num extra">Unapplied</th><th scope="col" class="num">Links up</th></tr></thead>
     <tbody>${view.members.map(member)}</tbody>
   </table>`;
   return html`<section class="panel" aria-label="${view.name}">
@@ -49,7 +62,7 @@ function network({ network: seen }: InstallationView): Html {
   </section>`;
 }
 
-const columns = ['Kubelet', 'OVN central', 'Chassis', 'Probe'] as const;
+const columns = ['Kubelet', 'Central', 'Chassis', 'Probe'] as const;
 
 const cell = (view: MatrixCell): Html =>
   view.mark === 'idle'
@@ -64,7 +77,7 @@ const total = ({ counts }: MatrixView, column: 0 | 1 | 2 | 3): Html => {
     broken > 0 ? html`<span class="told broken">${symbol('broken')} ${broken}</span>` : '',
     unknown > 0 ? html`<span class="told unknown">${symbol('unknown')} ${unknown}</span>` : '',
   ];
-  return html`<td class="num"><span class="told well">${symbol('well')} ${well}</span> <span class="quiet">of ${all}</span> ${parts}</td>`;
+  return html`<td class="num"><span class="told well">${symbol('well')} ${well}</span> <span class="quiet extra">of ${all}</span> ${parts}</td>`;
 };
 
 function matrix(view: MatrixView, name: string): Html {
@@ -90,6 +103,8 @@ function evidence({ evidence: seen }: InstallationView, now: number): Html {
   return html`<p class="quiet num">last round ${age(seen.seenAt, now)} ago, took ${took}, holds ${Math.round(seen.limitMs / 1000)} s</p>`;
 }
 
+const verdicts: Readonly<Record<string, string>> = { True: 'Ready', False: 'Not ready', Unknown: 'Not verified' };
+
 /** An installation: its verdict first, then what it rests on. */
 export function installation(view: InstallationView, now: number): Html {
   const { ready } = view;
@@ -97,11 +112,11 @@ export function installation(view: InstallationView, now: number): Html {
   return html`<section class="installation" aria-labelledby="installation-${view.name}">
     <header class="verdict ${ready.mark}">
       <p class="eyebrow">Network ${view.namespace}/${view.name}${version}</p>
-      <h2 id="installation-${view.name}">${symbol(ready.mark)} Ready ${ready.status} <span class="reason">${ready.reason}</span></h2>
-      <p>${ready.message}</p>
+      <h2 id="installation-${view.name}">${symbol(ready.mark)} ${verdicts[ready.status] ?? verdicts.Unknown} <span class="reason">Ready ${ready.status} · ${ready.reason}</span></h2>
+      <p class="why">${ready.message}</p>
       ${evidence(view, now)}
     </header>
-    <ul class="conditions" aria-label="Conditions">${view.conditions.map((one) => condition(one, now))}</ul>
+    ${conditions(view, now)}
     <div class="panels">
       ${view.databases.map(database)}
       ${northd(view)}

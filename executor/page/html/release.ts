@@ -2,32 +2,36 @@ import { html } from 'hono/html';
 import type { GateView, HistoryView, PhaseView, ReleaseView } from '../model.ts';
 import { age, digest, type Html, scrolling, symbol, told } from './parts.ts';
 
-const gate = (view: GateView, now: number): Html => html`<li class="gate">
-  <span class="gate-name">${symbol(view.mark)} ${view.name}</span>
-  <span class="quiet">${view.word} · ${view.reason} · ${age(view.since, now)}</span>
-  ${view.mark === 'well' ? '' : html`<p class="note">${view.message}</p>`}
+const calm = ({ mark }: GateView): boolean => mark === 'well' || mark === 'idle';
+
+/** A gate that is open needs no more than its name; another one says why, unless the Release says it already. */
+const gate = (view: GateView, said: string, now: number): Html => html`<li class="gate">
+  <span class="gate-name">${symbol(view.mark)} ${view.name}${view.mark === 'well' ? html`<span class="unseen"> ${view.word}</span>` : html` <span class="quiet">${view.word}</span>`}</span>
+  ${calm(view) ? '' : html`<span class="quiet">${view.reason} · ${age(view.since, now)}</span>`}
+  ${calm(view) || view.message === said ? '' : html`<span class="note">${view.message}</span>`}
 </li>`;
 
-const phase = (view: PhaseView, now: number): Html => html`<li class="phase ${view.mark}">
+const phase = (view: PhaseView, said: string, now: number): Html => html`<li class="phase ${view.mark}">
   <p class="phase-head"><strong>${view.name}</strong> ${told(view)}</p>
   <p class="quiet num">${view.applied}/${view.total} objects · ${age(view.since, now)}</p>
-  ${view.gates.length === 0 ? '' : html`<ul class="gates">${view.gates.map((one) => gate(one, now))}</ul>`}
+  ${view.gates.length === 0 ? '' : html`<ul class="gates">${view.gates.map((one) => gate(one, said, now))}</ul>`}
 </li>`;
 
-const entry = (view: HistoryView, now: number): Html => html`<tr>
+const entry = (view: HistoryView, risks: boolean, now: number): Html => html`<tr>
   <td>${told(view)}</td>
   <td>${digest(view.digest)}</td>
   <td class="num">${age(view.startedAt, now)} ago</td>
   <td class="num">${view.completedAt === undefined ? html`<span class="quiet">not yet</span>` : html`${age(view.completedAt, now)} ago`}</td>
-  <td class="wide">${view.acceptedRisks ?? ''}</td>
+  ${risks ? html`<td class="wide">${view.acceptedRisks ?? ''}</td>` : ''}
 </tr>`;
 
 function history(view: ReleaseView, now: number): Html {
   if (view.history.length === 0) return html``;
   const { ledger } = view;
+  const risks = view.history.some(({ acceptedRisks }) => acceptedRisks !== undefined);
   const table = html`<table>
-    <thead><tr><th scope="col">State</th><th scope="col">Payload</th><th scope="col">Begun</th><th scope="col">Completed</th><th scope="col">Accepted risks</th></tr></thead>
-    <tbody>${view.history.map((one) => entry(one, now))}</tbody>
+    <thead><tr><th scope="col">State</th><th scope="col">Payload</th><th scope="col">Begun</th><th scope="col">Completed</th>${risks ? html`<th scope="col">Accepted risks</th>` : ''}</tr></thead>
+    <tbody>${view.history.map((one) => entry(one, risks, now))}</tbody>
   </table>`;
   const held =
     ledger === undefined
@@ -64,13 +68,13 @@ export function release(view: ReleaseView, now: number): Html {
         ${moving ? html`<span>wanted ${digest(view.desired)}</span>` : ''}
         ${plan === undefined ? '' : html`<span>plan ${plan.changeClass}: ${plan.counts}</span>`}
       </p>
-      ${view.total > 0 ? html`<progress max="${view.total}" value="${view.done}" aria-label="Objects of ${view.name} in place">${view.done}/${view.total}</progress>` : ''}
+      ${view.done < view.total ? html`<progress max="${view.total}" value="${view.done}" aria-label="Objects of ${view.name} in place">${view.done}/${view.total}</progress>` : ''}
     </header>
     ${view.loud.map((text) => html`<p class="callout unknown"><strong>Set by hand</strong> ${text}</p>`)}
     ${blocker(view, now)}
     ${ready.mark === 'well' || ready.message === '' || view.blocker !== undefined ? '' : html`<p class="note">${ready.message}</p>`}
     ${view.failures.map((one) => html`<p class="callout broken"><strong>${symbol('broken')} ${one.reason}</strong> ${one.object} ${one.message}</p>`)}
-    ${view.phases.length === 0 ? '' : html`<ol class="phases">${view.phases.map((one) => phase(one, now))}</ol>`}
+    ${view.phases.length === 0 ? '' : html`<ol class="phases">${view.phases.map((one) => phase(one, view.blocker?.message ?? '', now))}</ol>`}
     ${history(view, now)}
   </article>`;
 }

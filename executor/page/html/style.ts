@@ -34,7 +34,7 @@ main:focus { outline: none; }
 footer { display: flex; flex-wrap: wrap; gap: 0.2rem 1rem; margin-top: 1.5rem; font-size: 0.8125rem; }
 
 .mark { display: inline-block; min-width: 1em; text-align: center; font-weight: 700; }
-.mark.well, .told.well { color: var(--well); }
+.mark.well { color: var(--well); }
 .mark.broken, .told.broken { color: var(--broken); }
 .mark.unknown, .told.unknown { color: var(--unknown); }
 .mark.working, .told.working { color: var(--working); }
@@ -53,13 +53,13 @@ footer { display: flex; flex-wrap: wrap; gap: 0.2rem 1rem; margin-top: 1.5rem; f
 .verdict h2 { font-size: 1.5rem; line-height: 1.3; font-weight: 650; }
 .verdict .reason { font-weight: 400; color: var(--quiet); font-size: 1rem; }
 
-.conditions { display: grid; grid-template-columns: repeat(auto-fill, minmax(15.5rem, 1fr)); gap: 0 1.5rem; margin: 0.75rem 0 0; padding: 0 1.25rem; }
-.condition { padding: 0.4rem 0; border-bottom: 1px solid var(--line); }
+.verdict .why { max-width: 60rem; overflow-wrap: anywhere; }
+.conditions { margin: 0.6rem 0 0; padding: 0 1.25rem; }
+.condition { display: grid; grid-template-columns: 18.5rem 1fr; gap: 0 1.25rem; padding: 0.35rem 0; border-bottom: 1px solid var(--line); }
 .condition > p:first-child { display: flex; justify-content: space-between; gap: 0.5rem; }
-.condition .told { font-weight: 600; }
-.condition > p.quiet { font-size: 0.8125rem; padding-left: 1.3em; }
-.condition > p.note { padding-left: 1.3em; color: var(--ink); }
-
+.condition > p { overflow-wrap: anywhere; }
+.condition > p:first-child > * { white-space: nowrap; }
+.calm { padding: 0.5rem 1.25rem 0; font-size: 0.8125rem; }
 .panels { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(27rem, 100%), 1fr)); gap: 0.75rem; margin-top: 1rem; }
 .panel, .release { background: var(--sheet); border: 1px solid var(--line); border-radius: 0.5rem; padding: 0.75rem 1.25rem; min-width: 0; }
 .panel.full { grid-column: 1 / -1; }
@@ -76,7 +76,7 @@ tbody th { font-weight: 600; }
 th.num, td.num { text-align: right; }
 .matrix td.num { text-align: left; }
 .matrix .total > * { border-bottom: 1px solid var(--line); }
-.matrix .note { display: block; white-space: normal; max-width: 22rem; }
+.matrix .note { white-space: normal; margin-left: 0.6em; }
 td.wide { white-space: normal; min-width: 10rem; }
 
 section > h2#releases { font-size: 1.0625rem; font-weight: 650; margin: 1.75rem 0 0.6rem; }
@@ -99,6 +99,7 @@ progress::-moz-progress-bar { background: var(--quiet); }
 .gate { padding: 0.15rem 0; font-size: 0.8125rem; }
 .gate-name { display: block; overflow-wrap: anywhere; }
 .gate > .quiet, .gate > .note { display: block; padding-left: 1.3em; }
+.phase.idle .gate { color: var(--quiet); }
 .callout { margin-top: 0.6rem; padding: 0.4rem 0.75rem; border-left: 3px solid var(--line); background: var(--soft); border-radius: 0 0.3rem 0.3rem 0; overflow-wrap: anywhere; }
 .callout.broken { border-left: 4px double var(--broken); }
 .callout.unknown { border-left: 3px dashed var(--unknown); }
@@ -109,7 +110,12 @@ summary .quiet { font-weight: 400; font-size: 0.8125rem; margin-left: 0.4rem; }
 @media (max-width: 40rem) {
   body { padding: 0 0.75rem 1.5rem; }
   .verdict, .panel, .release { padding: 0.7rem 0.85rem; }
-  .conditions { padding: 0 0.85rem; grid-template-columns: 1fr; }
+  .conditions { padding: 0 0.85rem; }
+  .condition { grid-template-columns: 1fr; }
+  .calm { padding: 0.5rem 0.85rem 0; }
+  .extra { display: none; }
+  .matrix th, .matrix td { font-size: 0.72rem; padding: 0.22rem 0.18rem; }
+  .release > header { grid-template-columns: 1fr; }
   .bar #live { margin-left: 0; }
   .verdict h2 { font-size: 1.25rem; }
   .matrix .note { display: none; }
