@@ -1,4 +1,4 @@
-import { mkdir } from 'node:fs/promises';
+import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { nodeLayer, unprivilegedUser } from './base.ts';
 import { type BuiltImage, buildImage, hostArchitecture } from './build.ts';
@@ -26,12 +26,19 @@ export interface ProbePrograms {
   readonly offer: string;
 }
 
+/** The network probe by the name that specifications know it by: `/network-probe client`, `/network-probe server`. */
+const networkProbe = `#!/bin/node
+process.argv.splice(1, 2, __dirname + '/keelson', 'probe', 'network-' + process.argv[2]);
+require('./keelson');
+`;
+
 /** Bundles both programs into a folder, beside one another. @returns the file of the one that serves. */
 export async function bundleProbe({ entry, offer }: ProbePrograms, folder: string): Promise<string> {
   await mkdir(folder, { recursive: true });
   const output = join(folder, 'keelson');
   await bundleScript(entry, output);
   await bundleScript(offer, `${output}-offer`);
+  await writeFile(join(folder, 'network-probe'), networkProbe);
   return output;
 }
 
@@ -47,7 +54,8 @@ export interface ProbeImageInput extends ProbePrograms {
  * node runs it.
  */
 export async function buildProbeImage(input: ProbeImageInput): Promise<BuiltImage> {
-  const program = await bundleProbe(input, join(input.cache, 'probe'));
+  const folder = join(input.cache, 'probe');
+  const program = await bundleProbe(input, folder);
   return buildImage({
     layout: join(input.cache, 'layouts', 'probe'),
     layers: [
@@ -55,6 +63,7 @@ export async function buildProbeImage(input: ProbeImageInput): Promise<BuiltImag
       [
         { type: 'file', path: 'keelson', mode: 0o644, source: program },
         { type: 'file', path: 'keelson-offer', mode: 0o644, source: `${program}-offer` },
+        { type: 'file', path: 'network-probe', mode: 0o755, source: join(folder, 'network-probe') },
       ],
     ],
     config: {

@@ -79,6 +79,33 @@ test('the program of the image serves, is enrolled, tells which daemons are abse
   }
 });
 
+test('the network probe is known by a name of its own', async () => {
+  const port = await bed.freePort();
+  const { namespace, pod, podUID, node } = subjectOf(1);
+  const child = spawn(process.execPath, [join(bed.directory, 'network-probe'), 'server', '--port', String(port)], {
+    stdio: ['ignore', 'ignore', 'pipe'],
+    env: { POD_NAMESPACE: namespace, POD_NAME: pod, POD_UID: podUID, NODE_NAME: node, POD_IPS: '127.0.0.1,::1' },
+  });
+  const ended = once(child, 'exit');
+  const said: string[] = [];
+  const up = Promise.withResolvers<void>();
+  createInterface({ input: child.stderr }).on('line', (line) => {
+    said.push(line);
+    if (said.filter((one) => one.includes('listening')).length === 2) up.resolve();
+  });
+  try {
+    await Promise.race([up.promise, ended.then(() => assert.unreachable(said.join('\n')))]);
+    for (const host of ['127.0.0.1', '[::1]']) {
+      const answer = await fetch(`http://${host}:${port}/v1/echo?nonce=${'a'.repeat(48)}`);
+      assert.equal(await answer.json(), { nonce: 'a'.repeat(48), namespace, podUID, node }, host);
+    }
+  } finally {
+    child.kill('SIGTERM');
+    await ended;
+  }
+  assert.is(child.exitCode, 0, 'it ends when it is told to');
+});
+
 test('what the pod does not say is asked for, all at once', async () => {
   const child = spawn(process.execPath, [program, 'probe', 'central', '--limit-ms', '0'], {
     stdio: ['ignore', 'ignore', 'pipe'],
