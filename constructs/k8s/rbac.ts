@@ -238,6 +238,14 @@ const preflightRules = (): Rule[] => [
   rule('batch', ['jobs'], write, [...preflightJobs]),
 ];
 
+/** Whether OVN central stands where no Role can be delivered before it: its pods, and the Jobs, are then found cluster-wide. */
+const looksElsewhere = (rights: Rights): boolean =>
+  rights.probes &&
+  targetsOf(rights).some(
+    ({ groupKind, namespace, name }) =>
+      groupKind === 'apps/Deployment' && name === 'ovn-central' && namespace !== networkNamespace,
+  );
+
 /** The sources of Flux, and the Service behind which their artifacts are: its address is looked up, as there may be no DNS. */
 const artifactRules = (): Rule[] => [
   rule('source.toolkit.fluxcd.io', ['buckets', 'externalartifacts', 'gitrepositories', 'ocirepositories'], read),
@@ -292,6 +300,7 @@ export function executorRBAC(scope: Construct, rights: Rights): void {
     ...(probed ? [rule('', ['nodes'], ['watch']), ...authorityRules.cluster()] : []),
     // The range of Services, which that of a network has to hold.
     ...(observes(rights) ? [rule('networking.k8s.io', ['servicecidrs'], ['get'], ['kubernetes'])] : []),
+    ...(looksElsewhere(rights) ? [rule('', ['pods'], ['list']), ...preflightRules()] : []),
     ...(rights.artifacts ? artifactRules() : []),
     ...lookRules(targets, resource),
     ...namedRules(

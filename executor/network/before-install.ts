@@ -17,7 +17,7 @@ import { installationRef, type NetworkSnapshot } from './snapshot.ts';
  * Whether this is the first install: no payload of it was ever authorised, no topology of it is retained, and nothing that
  * exists is to be taken over.
  */
-export function isFirstInstall({ installation }: NetworkSnapshot): boolean {
+function isFirstInstall({ installation }: NetworkSnapshot): boolean {
   if (installation === undefined || installation.checkpoint !== undefined) return false;
   return pinOf(installation.object.status) === undefined && installation.spec.adoption?.enabled !== true;
 }

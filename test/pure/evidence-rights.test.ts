@@ -75,4 +75,13 @@ test('what evidence needs is granted by name, and only where there are probes', 
   assert.equal(granted(true, []), granted(false, []), 'no network, no probes to ask');
 });
 
+test('central in another namespace is looked at as well, by the same names', () => {
+  const elsewhere = { ...central, metadata: { ...central.metadata, namespace: 'hosted' } };
+  const more = [...granted(true, [elsewhere]).difference(granted(false, [elsewhere]))].sort();
+  const jobs = ['create', 'delete', 'patch'].flatMap((verb) =>
+    preflightJobs.map((name) => `* ${verb} batch/jobs ${name}`),
+  );
+  assert.equal(more, [...jobs, '* list /pods *', '* list batch/jobs *'].sort());
+});
+
 test.run();

@@ -1,7 +1,5 @@
 /** The other half of a hosted pair, seen through real TLS on loopback: each way in which it does not fit, and no byte of the keys. */
-import { generateKeyPairSync } from 'node:crypto';
-import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
-import { createServer as createSecureServer } from 'node:tls';
+import { createServer } from 'node:net';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { peerDatabases } from '../../bin/peer-databases.ts';
@@ -16,61 +14,8 @@ import { judgePeer } from '../../executor/observe/hcp.ts';
 import { inClusterPeers } from '../../executor/peer/in-cluster.ts';
 import { observePeer } from '../../executor/peer/observe.ts';
 import type { PeerProvider, PeerRequest } from '../../executor/peer/provider.ts';
-import { type KeyPair, makeAuthority, makeExecutorPair, signPod } from '../../executor/pki/certificates.ts';
-
-const hour = 3_600_000;
-const validity = { from: Date.now() - hour, to: Date.now() + hour };
-
-/** What a server of OVSDB answers to the only question here. */
-function serve(databases: readonly string[]): (socket: Socket) => void {
-  return (socket) => {
-    socket.on('error', () => undefined);
-    socket.on('data', (chunk) => {
-      const { id } = JSON.parse(chunk.toString()) as { id: number };
-      socket.write(JSON.stringify({ id, result: databases, error: null }));
-    });
-  };
-}
-
-interface Halves {
-  readonly authority: KeyPair;
-  readonly other: KeyPair;
-  readonly client: KeyPair;
-  readonly servers: readonly Server[];
-  readonly northbound: string;
-  readonly southbound: string;
-}
-
-async function listening(server: Server): Promise<string> {
-  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
-  return `127.0.0.1:${(server.address() as AddressInfo).port}`;
-}
-
-async function makeHalves(): Promise<Halves> {
-  const authority = await makeAuthority('ovn', validity);
-  const keys = generateKeyPairSync('ec', { namedCurve: 'P-256' });
-  const cert = await signPod({
-    authority,
-    publicKey: keys.publicKey.export({ type: 'spki', format: 'der' }),
-    identity: { namespace: 'hosted', pod: 'ovn-central-0', podUID: 'uid', node: 'n1' },
-    addresses: ['127.0.0.1'],
-    validity,
-  });
-  const key = keys.privateKey.export({ type: 'pkcs8', format: 'pem' });
-  const tls = { ca: authority.certificate, cert, key, requestCert: true, rejectUnauthorized: true };
-  const servers = [['OVN_Northbound', '_Server'], ['OVN_Southbound']].map((names) =>
-    createSecureServer(tls, serve(names)).on('tlsClientError', () => undefined),
-  );
-  const [northbound = '', southbound = ''] = await Promise.all(servers.map(listening));
-  return {
-    authority,
-    other: await makeAuthority('another', validity),
-    client: await makeExecutorPair(authority, validity),
-    servers,
-    northbound: `ssl:${northbound}`,
-    southbound: `ssl:${southbound}`,
-  };
-}
+import { makeExecutorPair } from '../../executor/pki/certificates.ts';
+import { closeAll, hour, listening, makeHalves, pairKeys, serve, tracesOf, validity } from './peer-support.ts';
 
 const halves = await makeHalves();
 
@@ -176,7 +121,8 @@ async function look(world: World, object = own(), clock: Clock = systemClock, pr
   const judged = judgePeer({ namespace, name, spec: live.spec }, observation);
   const problems = await peerProblems(live, async () => observation, steady);
   const left = JSON.stringify({ told, observation, judged, problems });
-  for (const secret of Object.values(world.data ?? {})) noTrace(left, secret);
+  for (const trace of Object.values(world.data ?? {}).flatMap(tracesOf))
+    assert.not(left.includes(trace), 'of a Secret');
   const { status, reason, message } = judged.condition;
   return {
     head: `${status}/${reason}`,
@@ -187,23 +133,14 @@ async function look(world: World, object = own(), clock: Clock = systemClock, pr
   };
 }
 
-/** No line of a PEM text, nor of what stands for one, plain or as the API carries it. */
-function noTrace(text: string, secret: string): void {
-  const lines = secret.split('\n').filter((line) => line.length > 12 && !line.startsWith('-----'));
-  for (const line of lines) {
-    assert.not(text.includes(line), 'a line of a Secret');
-    assert.not(text.includes(Buffer.from(line).toString('base64').slice(4, -4)), 'a line of a Secret in base64');
-  }
-}
-
 const test = suite('the other half');
 
 test.after(async () => {
-  await Promise.all(halves.servers.map((server) => new Promise((done) => server.close(done))));
+  await closeAll(halves.servers);
 });
 
 test('Q1 Q6: both halves fit, with either set of names for the keys', async () => {
-  const kubeOVN = { cacert: halves.authority.certificate, cert: halves.client.certificate, key: halves.client.key };
+  const kubeOVN = pairKeys(halves);
   for (const data of [pairData(), kubeOVN]) {
     const { head, view, reasons } = await look(worldOf({ data }));
     assert.is(head, 'True/PeerVerified');
