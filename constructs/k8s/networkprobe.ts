@@ -69,6 +69,8 @@ function daemonSet(part: Part, options: NetworkProbeOptions): JsonObject {
         metadata: { labels },
         spec: {
           ...scheduling,
+          // Named, since a token is bound to an account; no token for the API server comes into the pod.
+          serviceAccountName: 'default',
           automountServiceAccountToken: false,
           enableServiceLinks: false,
           terminationGracePeriodSeconds: 5,

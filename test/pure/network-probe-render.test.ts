@@ -58,16 +58,9 @@ test('P9: centralOnly has no data plane to probe', () => {
 test('P1: ordinary pods: no privileges, nothing of the host, no account at the API server, bounded', () => {
   for (const name of ['keelson-network-client', 'keelson-network-server']) {
     const pod = podOf(name);
-    for (const absent of [
-      'hostNetwork',
-      'hostPID',
-      'hostIPC',
-      'serviceAccountName',
-      'priorityClassName',
-      'initContainers',
-    ])
+    for (const absent of ['hostNetwork', 'hostPID', 'hostIPC', 'priorityClassName', 'initContainers'])
       assert.is(pod[absent], undefined, `${name} ${absent}`);
-    assert.is(pod.automountServiceAccountToken, false);
+    assert.equal([pod.serviceAccountName, pod.automountServiceAccountToken], ['default', false]);
     assert.is(getAt(pod, '/securityContext/runAsNonRoot'), true);
     assert.equal(pod.imagePullSecrets, [{ name: 'pull' }]);
     const [container, ...others] = items(pod.containers);
