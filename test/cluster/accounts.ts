@@ -7,6 +7,8 @@ import type { ClusterState } from './state.ts';
 
 const manager: StaticUser = { name: 'system:kube-controller-manager', groups: [] };
 const scheduler: StaticUser = { name: 'system:kube-scheduler', groups: [] };
+/** CoreDNS; its rights come with the Service it stands behind. */
+export const dnsUser: StaticUser = { name: 'system:coredns', groups: [] };
 const proxy: StaticUser = { name: 'system:kube-proxy', groups: ['system:node-proxier'] };
 
 /** Texts of the kubeconfigs of a cluster's own callers. Each has no more rights than in any other cluster. */
@@ -15,6 +17,7 @@ export interface Kubeconfigs {
   readonly manager: string;
   readonly scheduler: string;
   readonly proxy: string;
+  readonly dns: string;
   readonly kubelets: Readonly<Record<string, string>>;
 }
 
@@ -25,7 +28,7 @@ function kubelet(node: string): StaticUser {
 /** Writes the token file with one token per caller and answers their kubeconfigs. */
 export async function createAccounts(state: ClusterState, pki: Pki): Promise<Kubeconfigs> {
   const kubelets = state.nodes.map((node) => kubelet(node.name));
-  const tokens = await writeTokens(tokensFile(state), [adminUser, manager, scheduler, proxy, ...kubelets]);
+  const tokens = await writeTokens(tokensFile(state), [adminUser, manager, scheduler, proxy, dnsUser, ...kubelets]);
   const ca = readFileSync(pki.caCert, 'utf8');
   const text = (user: StaticUser): string =>
     kubeconfigText({ url: apiServerUrl(state), ca, token: tokens[user.name] ?? '' });
@@ -34,6 +37,7 @@ export async function createAccounts(state: ClusterState, pki: Pki): Promise<Kub
     manager: text(manager),
     scheduler: text(scheduler),
     proxy: text(proxy),
+    dns: text(dnsUser),
     kubelets: Object.fromEntries(state.nodes.map((node) => [node.name, text(kubelet(node.name))])),
   };
 }

@@ -14,6 +14,10 @@ const serviceCIDR = '10.96.0.0/16';
 /** The API server's own address in the service range. */
 export const serviceAddress = '10.96.0.1';
 
+/** Where pods ask for names, and the domain of the cluster's own. */
+export const dnsServiceAddress = '10.96.0.10';
+export const clusterDomain = 'cluster.local';
+
 /**
  * The plan of a slot: nodes in 172.31.N.0/24, pods in 10.(128+N).0.0/16; Services live only inside the nodes. Tunnels
  * between nodes have 172.30.N.0/24 on a bridge where the host has no address, so that range needs no room among its routes.

@@ -1,4 +1,5 @@
 import type { JsonObject } from '../../constructs/lib/json.ts';
+import { clusterDomain, dnsServiceAddress } from './addresses.ts';
 import type { ClusterState, NodeRecord } from './state.ts';
 
 /** The cgroup that holds every container of a node. */
@@ -21,6 +22,8 @@ export function kubeletConfig(state: ClusterState, node: NodeRecord): JsonObject
     failCgroupV1: false,
     containerRuntimeEndpoint: 'unix:///run/containerd/containerd.sock',
     resolvConf: '/etc/resolv.conf',
+    clusterDNS: [dnsServiceAddress],
+    clusterDomain,
     // The disk is the host's: how full it is says nothing about this cluster.
     evictionHard: {
       'memory.available': '0%',

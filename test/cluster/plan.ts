@@ -62,14 +62,14 @@ export function reserveCluster(options: ClusterOptions, clock: Clock): Promise<S
       podCIDR: plan.podCIDR,
       serviceCIDR: plan.serviceCIDR,
       cgroup: `keelson-${id}`,
-      ports: { apiServer: 0, etcd: 0, registry: 0 },
+      ports: { apiServer: 0, etcd: 0, registry: 0, dns: 0 },
       nodes,
       processes: [],
     };
     const file = new StateFile(state);
     await createBridges(state);
-    const [apiServer = 0, etcd = 0, registry = 0] = await freePorts(bridge.address, 3);
-    file.update({ ports: { apiServer, etcd, registry } });
+    const [apiServer = 0, etcd = 0, registry = 0, dns = 0] = await freePorts(bridge.address, 4);
+    file.update({ ports: { apiServer, etcd, registry, dns } });
     return file;
   });
 }

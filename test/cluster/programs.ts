@@ -29,6 +29,7 @@ const tools = [
   'kube-scheduler',
   'kubelet',
   'kube-proxy',
+  'coredns',
 ] as const;
 
 /** The tools that a cluster runs, in the order in which they are best built. */

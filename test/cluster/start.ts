@@ -10,6 +10,7 @@ import { serviceAddress } from './addresses.ts';
 import { RunningCluster } from './cluster.ts';
 import { type ControlPlaneInput, startApiServer, startControllers, startEtcd } from './controlPlane.ts';
 import { destroyCluster } from './destroy.ts';
+import { startDns } from './dns.ts';
 import { createNodeNetwork } from './network.ts';
 import { checkMachine, Node } from './node.ts';
 import { writeNodeFiles } from './nodeFiles.ts';
@@ -110,25 +111,27 @@ async function bringUp(
     prepareNodes(state, accounts, pauseImage, overlay),
   ]);
   say(`nodes ${nodes.map((node) => `${node.name} (${node.ip})`).join(', ')}`);
-  await Promise.all(nodes.map((node) => node.start()));
   const access = { kubectl: programs.kubectl, kubeconfig: cluster.kubeconfig, ...waiting };
+  const dns = { file, program: programs.coredns, kubeconfig: writeKubeconfig(state, 'dns', accounts.dns), ...waiting };
+  await Promise.all([startDns(dns, access), ...nodes.map((node) => node.start())]);
   await registerNodes(access, state.nodes);
   if (state.cni === 'bridge') await waitForReady(access, state.nodes);
   return cluster;
 }
 
+function writeKubeconfig(state: ClusterState, name: string, text: string): string {
+  const path = join(state.directory, 'pki', `${name}.kubeconfig`);
+  writeFileSync(path, text, { mode: 0o600 });
+  return path;
+}
+
 async function startControlPlane(control: ControlPlaneInput, accounts: Kubeconfigs): Promise<void> {
-  const { directory } = control.file.current;
-  const write = (name: string, text: string): string => {
-    const path = join(directory, 'pki', `${name}.kubeconfig`);
-    writeFileSync(path, text, { mode: 0o600 });
-    return path;
-  };
+  const state = control.file.current;
   await startEtcd(control);
   await startApiServer(control);
   await startControllers(control, {
-    manager: write('manager', accounts.manager),
-    scheduler: write('scheduler', accounts.scheduler),
+    manager: writeKubeconfig(state, 'manager', accounts.manager),
+    scheduler: writeKubeconfig(state, 'scheduler', accounts.scheduler),
   });
 }
 

@@ -44,7 +44,12 @@ export interface ClusterState {
   readonly podCIDR: string;
   readonly serviceCIDR: string;
   readonly cgroup: string;
-  readonly ports: { readonly apiServer: number; readonly etcd: number; readonly registry: number };
+  readonly ports: {
+    readonly apiServer: number;
+    readonly etcd: number;
+    readonly registry: number;
+    readonly dns: number;
+  };
   readonly nodes: readonly NodeRecord[];
   readonly processes: readonly RecordedProcess[];
 }

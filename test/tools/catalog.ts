@@ -1,4 +1,4 @@
-/** Programs that the tests and the quickstart build from pinned Go modules; `go/<module>` holds go.mod and go.sum. */
+/** Programs that the tests and the quickstart build from pinned Go modules; `go/<module>` holds go.mod, go.sum and, where it is ours, the main package. */
 export type ToolName =
   | 'kube-apiserver'
   | 'kubectl'
@@ -6,6 +6,7 @@ export type ToolName =
   | 'kube-scheduler'
   | 'kubelet'
   | 'kube-proxy'
+  | 'coredns'
   | 'etcd'
   | 'kwok'
   | 'helm'
@@ -16,6 +17,7 @@ export type ToolName =
 
 export type ModuleName =
   | 'kubernetes'
+  | 'coredns'
   | 'etcd'
   | 'kwok'
   | 'helm'
@@ -33,7 +35,7 @@ export interface GoModule {
 
 export interface Tool {
   readonly module: ModuleName;
-  /** The main package. In a module with several tools its last part is the tool's name. */
+  /** The main package; `.` for one beside go.mod. In a module with several tools its last part is the tool's name. */
   readonly package: string;
 }
 
@@ -46,6 +48,7 @@ export const modules: Readonly<Record<ModuleName, GoModule>> = {
       'k8s.io/component-base/version.gitMinor': '34',
     },
   },
+  coredns: { version: 'v1.13.1', stamps: {} },
   etcd: { version: 'v3.6.8', stamps: {} },
   kwok: { version: 'v0.7.0', stamps: { 'sigs.k8s.io/kwok/pkg/consts.Version': 'v0.7.0' } },
   helm: {
@@ -75,6 +78,7 @@ export const catalog: Readonly<Record<ToolName, Tool>> = {
   'kube-scheduler': { module: 'kubernetes', package: 'k8s.io/kubernetes/cmd/kube-scheduler' },
   kubelet: { module: 'kubernetes', package: 'k8s.io/kubernetes/cmd/kubelet' },
   'kube-proxy': { module: 'kubernetes', package: 'k8s.io/kubernetes/cmd/kube-proxy' },
+  coredns: { module: 'coredns', package: '.' },
   etcd: { module: 'etcd', package: 'go.etcd.io/etcd/server/v3' },
   kwok: { module: 'kwok', package: 'sigs.k8s.io/kwok/cmd/kwok' },
   helm: { module: 'helm', package: 'helm.sh/helm/v3/cmd/helm' },

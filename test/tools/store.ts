@@ -36,7 +36,9 @@ function sourceHash(name: ToolName): string {
   const tool = catalog[name];
   const hash = createHash('sha256');
   hash.update([tool.package, linkerFlags(tool.module), process.platform, process.arch, 'cgo=0'].join('\n'));
-  for (const file of ['go.mod', 'go.sum']) hash.update(readFileSync(join(moduleDir(tool.module), file)));
+  const folder = moduleDir(tool.module);
+  const files = ['go.mod', 'go.sum', ...(tool.package === '.' ? ['main.go'] : [])];
+  for (const file of files) hash.update(readFileSync(join(folder, file)));
   return hash.digest('hex').slice(0, 12);
 }
 

@@ -151,6 +151,9 @@ func (a *agent) keep(ctx context.Context, socket string) {
 				tell("ready file", touch(a.readyFile))
 			}
 		}
+		if round%3 == 1 {
+			tell("neighbours", greetNeighbours(ctx))
+		}
 		if !a.nodePortStands() || round%10 == 0 {
 			tell("port of the node", a.ensureNodePort(ctx))
 		}

@@ -96,6 +96,28 @@ func (a *agent) ensureNodePort(ctx context.Context) error {
 	return a.ensureTranslation(ctx)
 }
 
+// greetNeighbours makes the switch learn where its tunnels lead before pods need them: it looks for a neighbour with the
+// first packet that it drops, and a pair of such losses costs a new connection seconds. What the kernel sends to the other
+// ends makes it ask for them through the bridge, which listens to the answers.
+func greetNeighbours(ctx context.Context) error {
+	options, err := vsctl(ctx, "--bare", "--columns=options", "find", "Interface", "type=geneve")
+	if err != nil {
+		return err
+	}
+	for _, option := range strings.Fields(options) {
+		remote, found := strings.CutPrefix(option, "remote_ip=")
+		if !found {
+			continue
+		}
+		// Discard: nobody answers, and nobody needs to.
+		if connection, err := net.Dial("udp", net.JoinHostPort(strings.Trim(remote, `"`), "9")); err == nil {
+			connection.Write([]byte{0})
+			connection.Close()
+		}
+	}
+	return nil
+}
+
 const translation = "PODNETWORK-POSTROUTING"
 
 func (a *agent) ensureTranslation(ctx context.Context) error {

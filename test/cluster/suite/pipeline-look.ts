@@ -100,6 +100,15 @@ export function textAt(object: JsonObject | undefined, pointer: string): string 
 export const asking = (url: string): string =>
   `fetch('${url}', { signal: AbortSignal.timeout(3000) }).then((r) => r.text()).then((t) => process.stdout.write(t))`;
 
+/** What a command answers, tried for as long as a way that was just made may need. */
+export const answered = (argv: readonly string[]): Promise<string> =>
+  until('an answer', 20_000, (saw) =>
+    mustRun(argv).catch((error) => {
+      saw(String(error));
+      return undefined;
+    }),
+  );
+
 /** Asks until there is an answer, four times a second. */
 export function until<T>(
   what: string,

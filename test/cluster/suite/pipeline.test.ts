@@ -9,7 +9,8 @@ import { killAll } from '../processes.ts';
 import { mustRun } from '../run.ts';
 import { additions, clusterNamespaces, heldNamespaces, type MachineSnapshot, takeSnapshot } from './machine.ts';
 import { type PipelineBed, pipelineBed } from './pipeline-bed.ts';
-import { asking, conditionOf, type PayloadRef, type Seen, textAt, until } from './pipeline-look.ts';
+import { answered, asking, conditionOf, type PayloadRef, type Seen, textAt, until } from './pipeline-look.ts';
+import { expectNodeOutlivesSwitch, expectPingersAnswer, expectPortsAndTunnels } from './pipeline-ports.ts';
 
 /** The main job on three real nodes: from specs in Git to workloads that run, and what a user does afterwards. */
 
@@ -122,9 +123,20 @@ test('the application answers over its Service, from every node and from a pod',
   const address = await cluster.kubectl(['-n', 'demo', 'get', 'service', 'app', '-o', 'jsonpath={.spec.clusterIP}']);
   const script = asking(`http://${address}/`);
   for (const node of cluster.nodes)
-    assert.is(await mustRun(['nsenter', `--net=${node.netns}`, process.execPath, '-e', script]), 'hello from Git\n');
-  const answer = await cluster.kubectl(['-n', 'demo', 'exec', 'deploy/app', '--', '/bin/node', '-e', script]);
-  assert.is(answer, 'hello from Git\n');
+    assert.is(await answered(['nsenter', `--net=${node.netns}`, process.execPath, '-e', script]), 'hello from Git\n');
+  for (const each of [script, asking('http://app/'), asking('http://app.demo.svc.cluster.local/')]) {
+    const answer = await cluster.kubectl(['-n', 'demo', 'exec', 'deploy/app', '--', '/bin/node', '-e', each]);
+    assert.is(answer, 'hello from Git\n');
+  }
+});
+
+test('pods are ports of OVN that reach each other through tunnels, and no node depends on its switch', async () => {
+  const { cluster } = bed;
+  await expectPingersAnswer(cluster);
+  await expectPortsAndTunnels(cluster);
+  const podIP = ['-n', 'demo', 'get', 'pods', '-o', 'jsonpath={.items[0].status.podIP} {.items[0].spec.nodeName}'];
+  const [address, name = ''] = (await cluster.kubectl(podIP)).split(' ');
+  await expectNodeOutlivesSwitch(cluster, cluster.node(name), `http://${address}:8080/`);
 });
 
 test('at rest no object changes: not by publishing and delivering again, not in a minute, not by a new leader', async () => {
