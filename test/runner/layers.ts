@@ -90,7 +90,7 @@ export const layers: readonly Layer[] = [
     readyByMs: 14 * minute,
     tools: ['etcd', 'kube-apiserver', 'kubectl'],
     definitions: [],
-    packages: ['openvswitch-switch', 'ovn-central', 'ovn-host', 'iproute2', 'ethtool'],
+    packages: ['openvswitch-switch', 'ovn-central', 'ovn-host', 'iproute2', 'iptables', 'ethtool'],
     sharedServer: false,
   },
   {
