@@ -52,18 +52,23 @@ export function quorumOf({ seats, silent, down }: Cluster): Quorum {
 export function clusterFindings(
   cluster: Cluster,
   rules: MemberRules,
-): { readonly findings: Finding[]; readonly lagging: DatabaseMemory['lagging'] } {
+): { readonly findings: Finding[] } & Pick<DatabaseMemory, 'lagging' | 'leaderless'> {
   const database = databaseNames[rules.key];
   const voters = cluster.seats.filter(isVoter);
-  if (cluster.seats.length + cluster.silent.length + cluster.down.length === 0) return { findings: [], lagging: [] };
-  const findings = [...identityFindings(database, voters), ...leaderFindings(database, cluster, voters)];
+  if (cluster.seats.length + cluster.silent.length + cluster.down.length === 0)
+    return { findings: [], lagging: [], leaderless: 0 };
+  const leaderless = leaderlessRounds(cluster, voters, rules.memory);
+  const findings = [
+    ...identityFindings(database, voters),
+    ...leaderFindings(database, voters, leaderless, cluster.silent.length),
+  ];
   const { leader } = quorumOf(cluster);
   const votes = quorumFinding(database, cluster);
   if (votes !== undefined) findings.push(votes);
-  if (leader === undefined) return { findings, lagging: rules.memory.lagging };
+  if (leader === undefined) return { findings, lagging: rules.memory.lagging, leaderless };
   const moving = movingFinding(database, leader);
   // What a leader counts while it changes is no measure for anybody.
-  if (moving !== undefined) return { findings: [...findings, moving], lagging: rules.memory.lagging };
+  if (moving !== undefined) return { findings: [...findings, moving], lagging: rules.memory.lagging, leaderless };
   findings.push(...membershipFindings(database, cluster, leader));
   const lagging: string[] = [];
   for (const seat of voters) {
@@ -75,7 +80,7 @@ export function clusterFindings(
     lagging.push(seat.second.sid ?? '');
   }
   findings.push(...timerFindings(database, voters));
-  return { findings, lagging };
+  return { findings, lagging, leaderless };
 }
 
 function identityFindings(database: string, voters: readonly Seat[]): Finding[] {
@@ -108,16 +113,25 @@ function identityFindings(database: string, voters: readonly Seat[]): Finding[] 
   return findings;
 }
 
-function leaderFindings(database: string, { silent, seats }: Cluster, voters: readonly Seat[]): Finding[] {
-  const leaders = voters.filter(({ second }) => second.role === 'leader');
+const leads = ({ second }: Seat): boolean => second.role === 'leader';
+
+/** How many rounds in a row nobody led; unchanged by a round that does not tell. */
+function leaderlessRounds({ silent, seats }: Cluster, voters: readonly Seat[], memory: DatabaseMemory): number {
+  if (voters.some(leads)) return 0;
+  // Whoever is silent may lead; and a cluster that is still being built has no leader yet.
+  const untold = silent.length > 0 || seats.every(({ second }) => second.status === 'joining');
+  return untold ? memory.leaderless : memory.leaderless + 1;
+}
+
+/** An election takes a moment in which nobody leads; what another round finds again is no such moment. */
+function leaderFindings(database: string, voters: readonly Seat[], leaderless: number, silent: number): Finding[] {
+  const leaders = voters.filter(leads);
   if (leaders.length > 1) {
     const observed = leaders.map(({ about, second }) => `${about} in term ${second.term ?? '?'}`).sort();
     return [broken('LeaderTwice', database, { database, observed: observed.join(' and ') })];
   }
-  if (leaders.length === 1 || silent.length > 0) return [];
-  // A cluster that is still being built has none yet.
-  if (seats.every(({ second }) => second.status === 'joining')) return [];
-  return [broken('NoLeader', database, { database })];
+  if (leaders.length === 1 || leaderless === 0) return [];
+  return [(leaderless > 1 && silent === 0 ? broken : open)('NoLeader', database, { database })];
 }
 
 function quorumFinding(database: string, cluster: Cluster): Finding | undefined {

@@ -21,9 +21,11 @@ export interface DatabaseMemory {
   readonly indexes: Readonly<Record<string, string>>;
   /** Servers that were behind the leader in the last round. */
   readonly lagging: readonly string[];
+  /** Rounds in a row in which nobody led. */
+  readonly leaderless: number;
 }
 
-export const emptyDatabaseMemory: DatabaseMemory = { joining: {}, indexes: {}, lagging: [] };
+export const emptyDatabaseMemory: DatabaseMemory = { joining: {}, indexes: {}, lagging: [], leaderless: 0 };
 
 /** A target and what its server said in both passes of a round. */
 export interface Seat {

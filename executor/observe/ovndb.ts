@@ -108,10 +108,10 @@ function judgeDatabase(
     silent: lost.flatMap(({ target, finding }) => (finding.weight === 'open' ? [target] : [])),
     down: lost.flatMap(({ target, finding }) => (finding.weight === 'broken' ? [target] : [])),
   };
-  const { findings: found, lagging } = clusterFindings(cluster, rules);
+  const { findings: found, lagging, leaderless } = clusterFindings(cluster, rules);
   return {
     findings: [...findings, ...found],
-    memory: { ...remembered, lagging },
+    memory: { ...remembered, lagging, leaderless },
     view: clusterView(key, cluster),
     text: quorumText(key, cluster),
   };

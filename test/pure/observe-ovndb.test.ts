@@ -87,7 +87,7 @@ const cases: Case[] = [
   [
     'E6 no leader',
     centralRound(3, withNb(1, { role: 'follower', leading: false })),
-    'False/NoLeader',
+    'Unknown/NoLeader',
     'no member leads',
   ],
   [
@@ -252,6 +252,19 @@ test('E6: NB and SB are judged apart: what is wrong with one is told of that one
     ),
   );
   assert.match(sb.message, 'OVN_Southbound of node n2 (pod ovn-central-2) is disconnected, wanted member');
+});
+
+test('E6: no leader is broken when a second round finds it again: an election takes a moment', () => {
+  const none = centralRound(3, withNb(1, { role: 'follower', leading: false }));
+  const first = judge(none);
+  const silent = judge(centralRound(3, withOutcome(1, silences[0] as never)), 'clustered', 1, first.memory);
+  const second = judge(none, 'clustered', 2, silent.memory);
+  assert.equal(
+    [first, silent, second].map(({ condition }) => condition.status),
+    ['Unknown', 'Unknown', 'False'],
+  );
+  const over = judge(centralRound(), 'clustered', 3, second.memory);
+  assert.equal([over.condition.status, over.memory.nb.leaderless], ['True', 0]);
 });
 
 test('E7: a standalone database is the model that was asked for, connected to its storage', () => {
