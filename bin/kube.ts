@@ -24,7 +24,7 @@ async function readable(credentials: CredentialSource): Promise<void> {
 export async function withClient<T>(
   invocation: Invocation,
   options: CommonOptions,
-  work: (client: KubeClient) => Promise<T>,
+  work: (client: KubeClient, credentials: CredentialSource) => Promise<T>,
 ): Promise<T> {
   const { clock, random, env } = invocation;
   const file = options.kubeconfig ?? env.KUBECONFIG;
@@ -37,7 +37,7 @@ export async function withClient<T>(
   await readable(credentials);
   const transport = createTransport({ credentials, userAgent: `keelson/${version}` });
   try {
-    return await work(createClient({ transport: transport.send, clock, random }));
+    return await work(createClient({ transport: transport.send, clock, random }), credentials);
   } finally {
     await transport.close();
   }

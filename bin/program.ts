@@ -137,6 +137,13 @@ function clusterCommands({ program, action }: Root): void {
     .option('-w, --watch', 'stay and tell every change')
     .action(action(() => import('./commands/status.ts')));
   program
+    .command('evidence')
+    .description('what the last round of observation saw, and how old it is')
+    .option('-n, --namespace <name>', 'namespace of the executor', 'keelson-system')
+    .option('--node <name>', 'one node alone')
+    .option('--page <url>', 'status page of the executor that leads, where its port is forwarded already')
+    .action(action(() => import('./commands/evidence.ts')));
+  program
     .command('uninstall <release>')
     .description('show what taking a release out would do; with --approve, do it')
     .option('-n, --namespace <name>', 'namespace of the executor', 'keelson-system')

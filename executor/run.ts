@@ -36,6 +36,7 @@ import { manifestsDomain } from './release/manifests-domain.ts';
 import type { WorkerOptions } from './release/worker.ts';
 import { defaultFluxOptions, type FluxOptions } from './source/flux.ts';
 import { executorMetrics } from './telemetry/metrics.ts';
+import { observationMetrics } from './telemetry/observation.ts';
 import { serveMetrics } from './telemetry/server.ts';
 
 export type LogLevel = 'info' | 'warn' | 'error';
@@ -161,6 +162,7 @@ export async function runExecutor(given: ExecutorOptions, signal: AbortSignal): 
   if (server !== undefined) options.onListening?.(server.port);
   const { identity, planOnly = false } = options;
   const board = new Board({ identity, namespace, planOnly }, clock);
+  observationMetrics(registry, () => board.known(), clock);
   const page = await tryServePage({ source: board, clock }, options.pagePort, (why) =>
     log('warn', `the status page is not served: ${why}`),
   );

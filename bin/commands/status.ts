@@ -2,6 +2,7 @@ import { ProblemError } from '../../constructs/lib/problems.ts';
 import type { KubeClient } from '../../executor/kube/client.ts';
 import { type CommonOptions, type ExitCode, exitCodes, type Invocation } from '../invocation.ts';
 import { withClient } from '../kube.ts';
+import { networksOf, networkText } from '../networks.ts';
 import { print } from '../output.ts';
 import { progressLine, type ReleaseView, readReleases, releaseDetail, releaseTable } from '../releases.ts';
 
@@ -18,8 +19,14 @@ export async function run(invocation: Invocation, options: Options, name: string
     if (options.watch !== true) {
       const releases = await chosen(client, invocation, options, name);
       const [first] = releases;
-      print(invocation, options.output, releases, () =>
-        name !== '' && first !== undefined ? releaseDetail(first, invocation.clock.now()) : releaseTable(releases),
+      const networks = await networksOf(client, releases, invocation.signal);
+      const now = invocation.clock.now();
+      const shown = releases.map((one) => ({ ...one, ...(networks.get(one.name) ?? {}) }));
+      print(invocation, options.output, shown, () =>
+        [
+          name !== '' && first !== undefined ? releaseDetail(first, now) : releaseTable(releases),
+          ...[...networks.values()].map(({ installation }) => networkText(installation, now)),
+        ].join('\n\n'),
       );
       return exitCodes.done;
     }

@@ -1,7 +1,9 @@
 // time limit: 240s
 /** Evidence opens the gates and makes the conditions: on a real API server, with real controllers and pods that kwok plays. */
 import * as assert from 'uvu/assert';
+import { main } from '../../bin/program.ts';
 import { readTopologyRecord } from '../../constructs/api/topology.ts';
+import { systemClock } from '../../constructs/lib/clock.ts';
 import { type Captured, captureInventory } from '../../executor/observe/inventory.ts';
 import { answer, centralFacts, databaseFacts } from '../pure/observe-support.ts';
 import { type Sidecars, type Spoil, sidecars } from './evidence-bed.ts';
@@ -16,6 +18,7 @@ import {
   type RunningExecutor,
   system,
 } from './network-bed.ts';
+import { installationName, releaseName } from './network-folder.ts';
 import { workshopSuite } from './network-suite.ts';
 
 const test = workshopSuite('network evidence');
@@ -23,6 +26,7 @@ const test = workshopSuite('network evidence');
 let bed: NetworkBed;
 let executor: RunningExecutor;
 let cars: Sidecars;
+let pageAt = '';
 
 const image = (name: string, digit: string): string =>
   `registry.example.com/keelson/${name}@sha256:${digit.repeat(64)}`;
@@ -64,6 +68,24 @@ const member =
     return answer('central', pod, facts) as never;
   };
 
+/** What a command says, to people and about its work. */
+async function said(...args: string[]): Promise<string> {
+  const lines: string[] = [];
+  const say = (text: string): void => void lines.push(text);
+  const code = await main(args, {
+    env: { KUBECONFIG: bed.server.kubeconfig },
+    cwd: '/',
+    clock: systemClock,
+    random: Math.random,
+    signal: AbortSignal.timeout(20_000),
+    out: say,
+    err: say,
+    terminal: false,
+  });
+  assert.is(code, 0, lines.join('\n'));
+  return lines.join('\n');
+}
+
 /** The inventory as `keelson inventory` takes it. */
 async function captured(): Promise<Captured> {
   const edge = edgeOf(bed.server);
@@ -86,7 +108,10 @@ test.before(async ({ shop }) => {
   cars = sidecars();
   cars.spoil = member(3, { status: 'joining' });
   await bed.deliver(await bed.render({ settings: { images } }));
-  executor = await bed.executor({ evidence: cars.evidence, evidencePace });
+  const onPage = (port: number): void => {
+    pageAt = `http://127.0.0.1:${port}`;
+  };
+  executor = await bed.executor({ evidence: cars.evidence, evidencePace, pagePort: 0, onPage });
 });
 test.after(() => bed.close());
 
@@ -94,7 +119,7 @@ test('O1: the data plane waits until the databases are seen to be ready, however
   const release = await bed.until(
     paths.release,
     'the gate of the databases to be shut by evidence',
-    (one) => gate(one, 'OVNDBReady') === 'Unknown/MemberJoining',
+    (one) => gate(one, 'OVNDBReady') === 'Unknown/MemberJoining' && gate(one, 'WorkloadsReady') === 'True/Ready',
     60_000,
   );
   assert.is(gate(release, 'WorkloadsReady'), 'True/Ready');
@@ -181,6 +206,45 @@ test('X7: one server down: OVNDBReady and Ready are False at once, nothing else 
   );
   cars.spoil = () => undefined;
   await bed.until(paths.installation, 'everything to be True again', allWell);
+});
+
+test('the page, and keelson evidence, show what the round saw and how old it is', async () => {
+  const model: Loose = await (await fetch(`${pageAt}/page.json`)).json();
+  const [shown] = model.installations;
+  assert.equal([model.standing.type, shown.name, shown.evidence.stale], ['leading', installationName, false]);
+  assert.equal(
+    shown.databases.map(({ leader, members }: Loose) => [leader, members.length]),
+    [
+      ['n1', 3],
+      ['n1', 3],
+    ],
+  );
+  assert.equal(
+    shown.matrix.rows.map(({ name, cells }: Loose) => [name, cells[2].word]),
+    ['n1', 'n2', 'n3'].map((node) => [node, 'connected']),
+  );
+  const release = model.releases.find(({ name }: Loose) => name === releaseName);
+  assert.equal(
+    release.phases
+      .find(({ name }: Loose) => name === 'central')
+      .gates.map(({ name, mark }: Loose) => `${name} ${mark}`),
+    ['WorkloadsReady well', 'OVNDBReady well', 'NorthdReady well'],
+  );
+  const html = await (await fetch(pageAt)).text();
+  for (const text of ['OVN_Northbound', 'Not verified', releaseName]) assert.match(html, text);
+  const metrics = await executor.metrics();
+  assert.match(metrics, /keelson_evidence_age_seconds\{[^}]*name="[^"]+"\} \d/);
+  assert.match(metrics, /keelson_gate_state\{release="[^"]+",phase="central",gate="OVNDBReady"\} 1/);
+  const evidence = await said('evidence', '--node', 'n2', '--page', pageAt);
+  assert.match(evidence, /seen \d+m?s ago/);
+  assert.match(evidence, /n2 +ready +follows +connected/);
+  assert.not.match(evidence, /n3/);
+  // Nobody can be asked through a kubelet here, and that is said.
+  const status = await said('evidence');
+  assert.match(status, /the executor could not be asked .*this is what the status holds/);
+  assert.match(status, /OVN_Northbound +n1 +5 +n1 n2 n3/);
+  const all = await said('status');
+  assert.match(all, /chassis +True +ChassisConnected +3 of 3 chassis/);
 });
 
 test('E9: a sidecar that does not answer makes its conditions Unknown, and never False', async () => {
