@@ -165,6 +165,10 @@ export const clusterSpec = z
           .meta({ description: 'Address of the API server that needs neither DNS nor a cluster address.' }),
         nodeSelector: stringMap(16).optional().meta({ description: 'Nodes that may run the executor.' }),
         retain: z.int().min(1).max(10).default(3).meta({ description: 'Payloads that are kept per release.' }),
+        monitoring: z.enum(['none', 'configMaps', 'prometheusRule']).default('none').meta({
+          description:
+            'Dashboard and alert rules: none, both as ConfigMaps, or the rules as a PrometheusRule, whose definition must be there before.',
+        }),
         testBypassGates: z.array(upperCamel(64)).max(8).default([]).meta({
           description:
             'Gates that a test cluster goes past without looking. The executor refuses them unless its namespace is labelled keelson.dev/test-cluster=true.',

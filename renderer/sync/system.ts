@@ -4,6 +4,7 @@ import type { Requirement } from '../../constructs/api/payload.ts';
 import type { DepartedObject } from '../../constructs/api/tree.ts';
 import { executorDeployment } from '../../constructs/k8s/executor.ts';
 import { synthesize } from '../../constructs/k8s/manifest.ts';
+import { monitoringObjects } from '../../constructs/k8s/monitoring/objects.ts';
 import { admissionPolicies } from '../../constructs/k8s/policies.ts';
 import { executorRBAC } from '../../constructs/k8s/rbac.ts';
 import { definitions, systemNamespace } from '../../constructs/k8s/system.ts';
@@ -64,5 +65,6 @@ export function systemUnit(input: SystemInput, image: string): JsonObject[] {
       // Probes are beside the daemons of an installation of the network, and nowhere else.
       evidence: probes && input.loaded.specs.some(({ identity }) => identity.kind === kubeOVNInstallationKind.kind),
     });
+    monitoringObjects(scope, spec);
   });
 }

@@ -50,7 +50,7 @@ export const layers: readonly Layer[] = [
     sharedServer: false,
   },
   {
-    // The browser and what it needs are 124 MB of packages, installed in a minute; the layer is over before the next one's tools.
+    // Browser and promtool are 150 MB of packages, two minutes; the layer is over before the next one's tools are there.
     name: 'browser',
     folder: 'test/browser/suite',
     jobs: 1,
@@ -58,7 +58,7 @@ export const layers: readonly Layer[] = [
     readyByMs: 5 * minute,
     tools: [],
     definitions: [],
-    packages: ['chromium'],
+    packages: ['chromium', 'prometheus'],
     sharedServer: false,
   },
   {
