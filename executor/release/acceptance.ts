@@ -175,7 +175,7 @@ async function preconditions(
   const { client } = deps;
   const { signal } = input;
   const { content } = loaded.payload.index;
-  const rights = await neededRights(client, handledBy(loaded.items, input.previous?.content), loaded.items, signal);
+  const needed = await neededRights(client, handledBy(loaded.items, input.previous?.content), loaded.items, signal);
   return [
     ...checkDependencies(input.spec.dependsOn, deps.releaseOf),
     ...lintMarks(loaded.items, input.release),
@@ -183,7 +183,8 @@ async function preconditions(
     ...session.admit(),
     ...(await checkRequirements(client, content.requires, signal)),
     ...(await checkSpecs(deps, content, signal)),
-    ...(await missingRights(client, rights, signal)),
+    ...needed.problems,
+    ...(await missingRights(client, needed.rights, signal)),
   ];
 }
 
