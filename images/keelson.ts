@@ -1,4 +1,5 @@
-import { mkdir } from 'node:fs/promises';
+import { randomUUID } from 'node:crypto';
+import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { nodeLayer, unprivilegedUser } from './base.ts';
 import { type BuiltImage, buildImage, hostArchitecture } from './build.ts';
@@ -30,8 +31,17 @@ export interface KeelsonImageInput {
  */
 export async function buildKeelsonImage(input: KeelsonImageInput): Promise<BuiltImage> {
   await mkdir(input.cache, { recursive: true });
-  const program = join(input.cache, 'keelson.mjs');
-  await bundleProgram({ entry: input.entry, output: program, interpreter: '#!/bin/node' });
+  // A name of its own: another clone may be bundling another state of the program into the same cache.
+  const program = join(input.cache, `keelson-${randomUUID()}.mjs`);
+  try {
+    await bundleProgram({ entry: input.entry, output: program, interpreter: '#!/bin/node' });
+    return await packKeelson(input, program);
+  } finally {
+    await rm(program, { force: true });
+  }
+}
+
+async function packKeelson(input: KeelsonImageInput, program: string): Promise<BuiltImage> {
   return buildImage({
     layout: join(input.cache, 'layouts', 'keelson'),
     layers: [

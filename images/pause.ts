@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { mkdir, readFile, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -16,7 +17,7 @@ export async function pauseBinary(cache: string): Promise<string> {
   const binary = join(directory, 'pause');
   if (existsSync(binary)) return binary;
   await mkdir(directory, { recursive: true });
-  const fresh = join(directory, `pause.${process.pid}`);
+  const fresh = join(directory, `pause.${randomUUID()}`);
   try {
     await promisify(execFile)('go', ['build', '-trimpath', '-ldflags', '-s -w -buildid=', '-o', fresh, '.'], {
       cwd: sources,
