@@ -32,7 +32,8 @@ async function alwaysOf(model: Model): Promise<void> {
   }
   for (const [name, value] of model.foreign) {
     const found = live.get(name);
-    if (found !== undefined && model.uids.has(name)) assert.is(found.data?.foreign, value, `a foreign key of ${name}`);
+    if (found === undefined || !model.uids.has(name)) continue;
+    assert.is(found.data?.foreign, value, `a foreign key of ${name} is '${found.data?.foreign}', not '${value}'`);
   }
 }
 
