@@ -195,7 +195,8 @@ function helpCommands({ program, action }: Root): void {
 async function runningCommands(root: Root, invocation: Invocation, verb: string | undefined): Promise<void> {
   if (verb !== 'executor') return;
   const { executorCommand } = await import('./commands/executor.ts');
-  root.program.addCommand(executorCommand(invocation));
+  // A command that was not made by the program knows nothing of how it tells errors and ends.
+  root.program.addCommand(executorCommand(invocation).copyInheritedSettings(root.program));
 }
 
 /** Runs a command line (without program names). Nothing throws: errors are told, and become the exit status. */

@@ -51,6 +51,14 @@ test('help is no error; a wrong word, option or argument exits with 2', () =>
       assert.is((await keelson(copy, args)).code, 2, args.join(' '));
   }));
 
+test('the help of the executor offers the one role that there is, and another is a wrong argument', () =>
+  using(async (copy) => {
+    const { out } = await keelson(copy, ['executor', '--help']);
+    assert.match(out, /--role <role>.*\(choices:\s+"executor"/s);
+    assert.not.match(out, /storage|addresses|convert/);
+    assert.is((await keelson(copy, ['executor', '--role', 'storage'])).code, 2);
+  }));
+
 test('under -o json what is wrong is one JSON object with all problems, whatever it is', () =>
   using(async (copy) => {
     const problemsOf = async (...args: string[]): Promise<{ reason: string; file?: string; line?: number }[]> => {
@@ -141,6 +149,34 @@ test('several folders need a choice, and -c may be given more than once', () =>
       readdirSync(dirname(dirname(copy.folder))).includes('two'),
       'one cluster was written although another failed',
     );
+  }));
+
+test('two clusters never go to one place: neither in one run nor one after the other, by render or by publish', () =>
+  using(async (copy) => {
+    const top = dirname(dirname(copy.folder));
+    const shared = copy
+      .read('cluster.yaml')
+      .replace('branch: rendered', 'branch: rendered\n    path: shared')
+      .replace(/ {2}releases:[\s\S]*/, '');
+    copy.write('cluster.yaml', shared);
+    copy.write('../other/cluster.yaml', shared.replace('name: example', 'name: other'));
+    copy.write('../other/keelson.lock.yaml', copy.read('keelson.lock.yaml').replace('name: example', 'name: other'));
+    const both = ['-c', 'clusters/plain', '-c', 'clusters/other'];
+    const refused = async (...args: string[]): Promise<void> => {
+      const said = await keelson(copy, args);
+      assert.is(said.code, 2, said.err);
+      assert.match(said.err, /TreeTaken/);
+      assert.match(said.err, /example.*other|other.*example/s);
+    };
+    await refused('render', ...both, '--out', 'out');
+    assert.not(readdirSync(top).includes('out'), 'one of the two was written');
+    assert.is((await keelson(copy, ['render', '-c', 'clusters/plain', '--out', 'out'])).code, 0);
+    const before = readFileSync(join(top, 'out/shared/.keelson/tree.json'), 'utf8');
+    await refused('render', '-c', 'clusters/other', '--out', 'out');
+    await refused('render', '-c', 'clusters/other', '--out', 'out', '--check');
+    assert.is(readFileSync(join(top, 'out/shared/.keelson/tree.json'), 'utf8'), before);
+    spawnSync('git', ['init', '--quiet', '--initial-branch=main', top]);
+    await refused('publish', ...both);
   }));
 
 test('neither a signing key nor its content is ever told', () =>
