@@ -20,9 +20,13 @@ export async function readTreeFolder(folder: string): Promise<Tree> {
   return new Map(read.sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
-/** The difference from a folder on disk to a tree. */
-export function compareFolder(standing: Tree, next: Tree): { changes: Changes; problems: readonly Problem[] } {
-  const { paths, problems } = publishedPaths(standing.get(treeFile));
+/** The difference from a folder on disk to the tree of a cluster. */
+export function compareFolder(
+  standing: Tree,
+  next: Tree,
+  cluster: string,
+): { changes: Changes; problems: readonly Problem[] } {
+  const { paths, problems } = publishedPaths(standing.get(treeFile), cluster);
   if (problems.length > 0) return { changes: { added: [], changed: [], removed: [] }, problems };
   return compareTrees(standing, paths, next);
 }
