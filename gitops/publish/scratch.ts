@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto';
-import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import type { Tree } from '../../constructs/api/tree.ts';
+import { makeFolder } from '../../constructs/lib/makefolder.ts';
 import { type Problem, refuseProblems } from '../../constructs/lib/problems.ts';
 import { scratchFolder } from '../../constructs/lib/scratchfolder.ts';
 import { listCommitted } from '../git/files.ts';
@@ -57,7 +58,7 @@ export async function openScratch(target: Target, options: GitOptions): Promise<
       const folder = join(directory, target.path);
       for (const path of changes.removed) await rm(join(folder, path), { force: true });
       for (const path of [...changes.added, ...changes.changed]) {
-        await mkdir(dirname(join(folder, path)), { recursive: true });
+        await makeFolder(dirname(join(folder, path)));
         await writeFile(join(folder, path), tree.get(path) ?? '', { mode: 0o644 });
       }
       const touched = [...changes.added, ...changes.changed, ...changes.removed];
