@@ -3,32 +3,15 @@ import { closeSync, mkdirSync, openSync, readdirSync, readFileSync, writeFileSyn
 import { dirname, join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { main } from '../../bin/program.ts';
-import { systemClock } from '../../constructs/lib/clock.ts';
 import { parseYaml } from '../../constructs/lib/yaml.ts';
+import { runKeelson, type Said } from '../commandline.ts';
 import { type Copy, using } from './render-support.ts';
 
 /** The command line without a cluster: forms of output, exit statuses, and what it must never say. */
 
-async function keelson(
-  copy: Copy,
-  args: string[],
-  env: Record<string, string> = {},
-): Promise<{ code: number; out: string; err: string }> {
-  const out: string[] = [];
-  const err: string[] = [];
+function keelson(copy: Copy, args: string[], env: Record<string, string> = {}): Promise<Said> {
   const cwd = dirname(dirname(copy.folder));
-  const code = await main(args, {
-    env: { PATH: process.env.PATH, HOME: cwd, ...env },
-    cwd,
-    clock: systemClock,
-    random: Math.random,
-    signal: new AbortController().signal,
-    out: (text) => void out.push(text),
-    err: (text) => void err.push(text),
-    terminal: false,
-  });
-  return { code, out: out.join('\n'), err: err.join('\n') };
+  return runKeelson(args, { env: { PATH: process.env.PATH, HOME: cwd, ...env }, cwd });
 }
 
 test('results come as a table, JSON or YAML, and mean the same', () =>
