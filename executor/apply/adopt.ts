@@ -83,7 +83,7 @@ async function adoptOne(
         signal,
       });
       if (answer.type === 'configured' || answer.type === 'unchanged') return [];
-      if (answer.type !== 'unavailable' && answer.type !== 'conflict')
+      if (answer.type !== 'stale' && answer.type !== 'unavailable' && answer.type !== 'conflict')
         return [
           { reason: 'ObjectChanged', message: `it could not be marked: ${textOf(answer)}`, object: describeRef(ref) },
         ];

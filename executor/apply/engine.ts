@@ -272,14 +272,17 @@ async function marksAgain(
   const read = await readLive(client, { release: input.release, kinds: kindsOf(written) }, input.signal);
   if (!read.ok) return read;
   const needs = new Map(survey.needs);
+  const live = new Map(survey.live);
   for (const { id } of written) {
     const now = read.live.get(id)?.metadata;
+    if (now === undefined) live.delete(id);
+    else live.set(id, now);
     const by = heldSince(survey.live.get(id), now);
     if (by === undefined) continue;
     needs.set(id, { need: 'held', uid: now?.uid ?? '', by });
     input.progress.held = [...input.progress.held, { id, by }];
   }
-  return { ...context, input: { ...input, survey: { ...survey, needs } } };
+  return { ...context, input: { ...input, survey: { ...survey, needs, live } } };
 }
 
 function needsWrites({ input }: PassContext, phase: PayloadPhase): boolean {

@@ -192,7 +192,8 @@ async function writeBatch(
   const { input, client, clock, options } = context;
   const problems: Problem[] = [];
   let retry = true;
-  const deps = { client, clock, signal: guard.signal, check: guard.check, replaceMs: options.goneMs };
+  const seen = (id: string) => input.survey.live.get(id);
+  const deps = { client, clock, signal: guard.signal, check: guard.check, replaceMs: options.goneMs, seen };
   await eachLimited(batch, options.concurrency, async (item) => {
     // After a failure nothing new is begun; what is under way ends.
     if (problems.length > 0) return;
