@@ -52,6 +52,7 @@ async function adoptPhase(
     });
     problems.push(...found);
     const entry = input.ledger.ledger.get(id);
+    if (found.length === 0) context.adopted.push(id);
     if (found.length === 0 && entry !== undefined) input.ledger.put({ ...entry, uid: adoption.uid, state: 'intended' });
   });
   const unwritten = await input.ledger.flush(guard.signal);

@@ -193,7 +193,15 @@ export async function observe(
     unavailable: false,
   };
   const pass = passInput(deps, { ...input, gates: 'observe' }, { session, survey: looked.survey, judgement });
-  const context = { ...deps, input: pass, judged: new Map(), counts: { ...noCounts }, waited: false };
+  const context = {
+    ...deps,
+    input: pass,
+    judged: new Map(),
+    counts: { ...noCounts },
+    waited: false,
+    adopted: [],
+    pruned: [],
+  };
   for (const phase of pass.content.phases) {
     const place = items.filter((item) => item.phase === phase.name);
     const inPlace = place.filter(({ id }) =>

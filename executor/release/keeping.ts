@@ -125,6 +125,7 @@ export class Keeping {
     let watching = false;
     return {
       written: (judged, answer) => this.#keeper.written(judged, answer),
+      moved: this.#deps.onMoved,
       meanwhile: async () => {
         if (!watching) this.#keeper.watch();
         watching = true;

@@ -55,7 +55,8 @@ export function problemText(problem: Problem): string {
   return redact(where === '' ? problem.message : `${where}: ${problem.message}`);
 }
 
-const describeId = (id: string): string => {
+/** How people read the id of an object. */
+export const describeId = (id: string): string => {
   const { group, ...identity } = parseObjectId(id);
   return describeObject({ apiVersion: group === '' ? 'v1' : `${group}/v1`, ...identity });
 };

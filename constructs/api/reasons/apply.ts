@@ -169,8 +169,8 @@ export const applyReasons: readonly Reason[] = [
   ]),
   ...reasonsOf('Event', 'info', 'wait', [
     ['DriftRepaired', '{object}: {field} was set back', 'Change it in Git instead.'],
-    ['Pruned', '{object} was removed', 'Nothing.'],
-    ['Adopted', '{object} was adopted', 'Nothing.'],
+    ['Pruned', '{count} objects were removed: {objects}', 'Nothing.'],
+    ['Adopted', '{count} objects were adopted: {objects}', 'Nothing.'],
     ['PhaseChanged', 'phase {from} -> {to}', 'Nothing.'],
     ['ReadyChanged', 'Ready {from} -> {to}', 'Nothing.'],
   ]),
