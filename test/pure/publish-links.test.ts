@@ -4,6 +4,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { Tree } from '../../constructs/api/tree.ts';
 import { ProblemError } from '../../constructs/lib/problems.ts';
+import { writeTreeFolder } from '../../gitops/publish/folder.ts';
 import { openScratch } from '../../gitops/publish/scratch.ts';
 import { type Playground, playground } from './git-support.ts';
 
@@ -91,6 +92,29 @@ test('a nested repository is told', async () => {
       play.git(folder, 'clone', '--quiet', inner, 'prod/sync/deep');
     });
     assert.equal(told, ['ForeignFile prod/sync/deep a nested repository stands where the tree has a folder']);
+  } finally {
+    play.dispose();
+  }
+});
+
+test('the same holds for a folder that render writes to', async () => {
+  const play = playground();
+  try {
+    const [out, victim] = [join(play.root, 'out'), join(play.root, 'victim')];
+    for (const folder of [out, victim]) mkdirSync(folder);
+    symlinkSync(victim, join(out, 'sync'));
+    const changes = { added: [...wanted.keys()], changed: [], removed: [] };
+    const told = await writeTreeFolder(out, changes, wanted).catch((error: unknown) => error);
+    assert.ok(told instanceof ProblemError);
+    assert.equal(
+      told.problems.map(({ reason, file }) => [reason, file]),
+      [['ForeignFile', join(out, 'sync')]],
+    );
+    assert.equal([readdirSync(out), readdirSync(victim)], [['sync'], []]);
+    // The folder itself may be one: that is what was asked for.
+    symlinkSync(victim, join(play.root, 'there'));
+    await writeTreeFolder(join(play.root, 'there'), changes, wanted);
+    assert.equal(readdirSync(victim), ['sync']);
   } finally {
     play.dispose();
   }
