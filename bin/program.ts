@@ -176,6 +176,22 @@ function keyCommands({ program, action }: Root): void {
     .action(action(() => import('./commands/keys-untrust.ts')));
 }
 
+function imageCommands({ program, action }: Root): void {
+  const image = program.command('image').description("Keelson's own image, which the executor's pods run");
+  image
+    .command('build')
+    .description('build it from this very program; without --oci it is only told what it would be')
+    .option('--oci <folder>', 'new folder for it, as an OCI image layout')
+    .action(action(() => import('./commands/image-build.ts')));
+  image
+    .command('push')
+    .description('build it, send it to a registry, and print the line for cluster.yaml')
+    .requiredOption('--to <repository>', 'host[:port]/repository[:tag]; the tag is the version when absent')
+    .option('--from <folder>', 'what `image build --oci` wrote, in place of building it')
+    .option('--ca <file>', 'PEM file with the CA of the registry')
+    .action(action(() => import('./commands/image-push.ts')));
+}
+
 function helpCommands({ program, action }: Root): void {
   program
     .command('explain <reason>')
@@ -206,6 +222,7 @@ export async function main(args: readonly string[], invocation: Invocation): Pro
   renderingCommands(made);
   clusterCommands(made);
   keyCommands(made);
+  imageCommands(made);
   helpCommands(made);
   try {
     await runningCommands(made, invocation, args[0]);

@@ -1,20 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { nodeLayer, unprivilegedUser } from './base.ts';
+import { moduleMark, nodeLayer, programConfig } from './base.ts';
 import { type BuiltImage, buildImage, hostArchitecture } from './build.ts';
 import { bundleProgram } from './bundle.ts';
-
-/**
- * The environment of the program in its image. Its heap is bounded as a pod's limit of 512 MiB would bound it, wherever it
- * runs, and so it is collected sooner; the young generation, which answers fill in no time, stays small.
- */
-export const imageEnvironment = {
-  PATH: '/bin',
-  HOME: '/tmp',
-  SSL_CERT_DIR: '/etc/ssl/certs',
-  NODE_OPTIONS: '--max-old-space-size=256 --max-semi-space-size=4',
-} as const;
 
 export interface KeelsonImageInput {
   /** The program's entry, bin/keelson.ts. */
@@ -46,18 +35,9 @@ async function packKeelson(input: KeelsonImageInput, program: string): Promise<B
     layout: join(input.cache, 'layouts', 'keelson'),
     layers: [
       await nodeLayer(input.node ?? process.execPath),
-      [
-        { type: 'file', path: 'keelson', mode: 0o755, source: program },
-        // Tells Node that a file without an ending is an ES module.
-        { type: 'file', path: 'package.json', mode: 0o644, content: '{"type":"module"}\n' },
-      ],
+      [{ type: 'file', path: 'keelson', mode: 0o755, source: program }, moduleMark],
     ],
-    config: {
-      entrypoint: ['/keelson'],
-      user: `${unprivilegedUser}:${unprivilegedUser}`,
-      env: imageEnvironment,
-      workingDir: '/',
-    },
+    config: programConfig,
     architecture: hostArchitecture(process.arch),
   });
 }

@@ -300,6 +300,12 @@ export const inputReasons: readonly Reason[] = [
       '{reference} could not be mirrored: {message}',
       'Mirror again: what is there is not sent again.',
     ],
+    ['ImageNotBuilt', 'the image can not be built here: {message}', 'Mend what the message names.'],
+    [
+      'ImageNotPushed',
+      '{reference} could not be pushed: {message}',
+      'Log in to the registry, or look whether it can be reached; what is there is not sent again.',
+    ],
     ['ApplyFailed', 'the API server did not carry it out: {message}', 'Deliver again when the cause is gone.'],
     ['PublishRaced', 'other publishers were faster {attempts} times', 'Publish again when they are done.'],
     [
