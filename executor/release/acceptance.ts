@@ -48,6 +48,8 @@ export interface AcceptInput {
   readonly digest: string;
   /** A person pinned this digest: it comes from the retained copies and from nowhere else. */
   readonly pinned: boolean;
+  /** What the annotation says, for messages. */
+  readonly pin?: string;
   readonly previous?: { readonly digest: string; readonly content: PayloadContent; readonly completed: boolean };
   readonly ledger: LedgerStore;
   readonly overridden: ReadonlySet<string>;

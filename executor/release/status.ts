@@ -67,10 +67,11 @@ function fightProblem({ id, why, managers: others, fields }: Fight): Problem {
   const object = describeId(id);
   if (fields.includes(wholeObject))
     return { reason: 'DriftFight', message: `${who} deletes it again and again`, object };
-  const said =
-    why === 'apply'
-      ? `${who} applies another value than ${managers.objects} does`
-      : `${who} keeps changing what ${managers.objects} sets back`;
+  const said = {
+    apply: `${who} applies another value than ${managers.objects} does`,
+    returns: `${who} keeps changing what ${managers.objects} sets back`,
+    version: `${who} changed it in another API version, and which of its fields to take back is not known: change it back in that version`,
+  }[why];
   return { reason: 'DriftFight', message: said, object, path: fields.join(', ') };
 }
 
@@ -171,7 +172,8 @@ function ownConditions(record: WorkerRecord): DomainCondition[] {
     conditions.push({ type, status: 'True', reason, message });
   };
   if (record.unverified !== undefined) loud('Unverified', 'SignatureMissing', record.unverified);
-  if (record.pin !== undefined) loud('Pinned', 'PinAnnotation', `annotation keelson.dev/pin enforces ${record.pin}`);
+  if (record.pin !== undefined)
+    loud('Pinned', 'PinAnnotation', `annotation keelson.dev/pin asks for ${record.pin.slice(0, 100)}`);
   if (record.hold !== undefined) loud('Held', 'HoldAnnotation', `annotation keelson.dev/hold: ${record.hold}`);
   if (record.span !== undefined) {
     const pause = record.pauseWaits ? '; the pause takes effect when it is left' : '';
