@@ -23,6 +23,9 @@ interface Stored {
   readonly span: string;
 }
 
+/** A ledger that a person restored belongs to whatever it was restored with, and nothing of ours ever takes a field by force. */
+const takeBack = `if it was restored, apply the same content once more with \`kubectl apply --server-side --force-conflicts --field-manager=${managers.objects}\``;
+
 /** What decides whether a stored shard is the one that was to be written. */
 const says = (object: KubeObject): string => JSON.stringify([storedOf(object).span, textOf(object)]);
 
@@ -221,6 +224,7 @@ export class LedgerStore {
       reason: outcome.type === 'unavailable' ? 'ApiUnavailable' : 'LedgerNotWritten',
       message,
       object: `ConfigMap ${this.#target.namespace}/${name}`,
+      ...(outcome.type === 'conflict' ? { remedy: takeBack } : {}),
     };
   }
 }
