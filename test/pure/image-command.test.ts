@@ -5,11 +5,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { version } from '../../bin/version.ts';
 import { isPinned } from '../../constructs/lib/imageref.ts';
 import { buildImage } from '../../images/build.ts';
+import manifest from '../../package.json' with { type: 'json' };
 import { done, runKeelson, type Said } from '../commandline.ts';
 import { startRegistry } from '../standins/registry.ts';
+
+const { version } = manifest;
 
 interface Place {
   readonly folder: string;
