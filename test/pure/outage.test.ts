@@ -12,7 +12,7 @@ import { observeInTime } from '../../executor/network/observe.ts';
 import { installationStatus } from '../../executor/network/status.ts';
 import { defaultControllerTimings } from '../../executor/release/controller.ts';
 import { Journal } from '../../executor/release/journal.ts';
-import { standsUntil, watchTrust } from '../../executor/release/trust.ts';
+import { standsUntil, startOfGrace, watchTrust } from '../../executor/release/trust.ts';
 import { digest, sha } from './executor-support.ts';
 import { specOf } from './network-fixture.ts';
 import { installation } from './network-support.ts';
@@ -66,11 +66,19 @@ test('contact: one second is forgotten, ten minutes are told at both ends, once'
     ['lost', 66_000],
     ['back', 661_000],
   ]);
-  assert.is(contact.since, 661_000);
+  assert.equal([contact.since, contact.returned], [661_000, 661_000]);
   contact.attempted({});
   contact.close();
   await clock.advance(60_000);
   assert.is(told.length, 2, 'a closed one tells nothing more');
+});
+
+test('who begins soon after an outage has what is left of the grace; later, and without one, all of it', () => {
+  assert.is(startOfGrace(102_000, 100_000, 30_000), 100_000);
+  assert.is(startOfGrace(130_000, 100_000, 30_000), 130_000);
+  assert.is(startOfGrace(102_000, undefined, 30_000), 102_000);
+  const clock = new VirtualClock();
+  assert.is(listened(clock).contact.returned, undefined, 'the start of a process is no return');
 });
 
 async function trustOver(rounds: readonly number[], outage: readonly [from: number, to: number], until: number) {
