@@ -70,6 +70,8 @@ const addForeign: Action = async (world, { random, choose }) => {
   if (names.length === 0) return 'add nothing';
   const name = choose(names);
   const value = `foreign-${Math.floor(random() * 1e6)}`;
+  // Until it is answered nobody knows what is there.
+  model.foreign.delete(name);
   const { status } = await model.bed.server.admin.request('PATCH', pathOf(model, name), {
     type: 'application/apply-patch+yaml',
     query: { fieldManager: 'another' },

@@ -36,7 +36,7 @@ const lanes: readonly Readonly<Record<string, Scenario>>[] = [
     blind: (input) => blind(input, 60),
     late: (input) => late(input, 60),
   },
-  { slow: (input) => slow(input, 2) },
+  { slow: (input) => slow(input, { late: 2, minutes: 4 }) },
   {
     etcd: (input) => outage(input, stillEtcd(60)),
     storm: (input) => storm(input, everything),
@@ -80,7 +80,10 @@ async function runLane(
         },
       ]);
       const held = found.every(({ problems }) => problems.length === 0);
-      say(`${name}: ${held ? 'held' : 'DID NOT HOLD'} after ${((performance.now() - began) / 1000).toFixed(0)} s`);
+      const problems = found.flatMap((one) => one.problems.map((problem) => `\n  ${one.scenario}: ${problem}`));
+      say(
+        `${name}: ${held ? 'held' : 'DID NOT HOLD'} after ${((performance.now() - began) / 1000).toFixed(0)} s${problems.join('')}`,
+      );
       outcomes.push(...found);
     }
   } finally {
