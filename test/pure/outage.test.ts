@@ -77,8 +77,27 @@ test('who begins soon after an outage has what is left of the grace; later, and 
   assert.is(startOfGrace(102_000, 100_000, 30_000), 100_000);
   assert.is(startOfGrace(130_000, 100_000, 30_000), 130_000);
   assert.is(startOfGrace(102_000, undefined, 30_000), 102_000);
+});
+
+test('trust: a term that begins after an outage has no grace of its own', async () => {
   const clock = new VirtualClock();
-  assert.is(listened(clock).contact.returned, undefined, 'the start of a process is no return');
+  const { contact } = listened(clock);
+  assert.is(contact.returned, undefined, 'the start of a process is no return');
+  contact.attempted({});
+  await clock.advance(10_000);
+  contact.attempted({ status: 200 });
+  await clock.advance(2_000);
+  const over: number[] = [];
+  const stop = new AbortController();
+  const watching = watchTrust(
+    { clock, contact, ...grace, lookedAt: () => undefined, over: () => over.push(clock.monotonic()) },
+    stop.signal,
+  );
+  await clock.advance(60_000);
+  stop.abort();
+  await watching;
+  contact.close();
+  assert.equal(over, [40_000]);
 });
 
 async function trustOver(rounds: readonly number[], outage: readonly [from: number, to: number], until: number) {
