@@ -176,6 +176,27 @@ test('neither a signing key nor its content is ever told', () =>
     }
   }));
 
+test('a revision that names no commit is told by its name, and one place to start from is enough', () =>
+  using(async (copy) => {
+    const cwd = dirname(dirname(copy.folder));
+    const config = ['-c', 'user.name=T', '-c', 'user.email=t@example.com'];
+    for (const args of [
+      ['init', '--quiet'],
+      ['add', '--all'],
+      [...config, 'commit', '--quiet', '-m', 'specs'],
+    ])
+      assert.is(spawnSync('git', args, { cwd, env: { PATH: process.env.PATH, HOME: cwd } }).status, 0, args.join(' '));
+    assert.is((await keelson(copy, ['plan', '--from', 'HEAD'])).code, 0);
+    for (const revision of ['nope', 'HEAD~5', '-x', 'HEAD:clusters', '']) {
+      const said = await keelson(copy, ['plan', `--from=${revision}`]);
+      assert.is(said.code, 2, said.err);
+      assert.ok(said.err.includes(`the revision names no commit (found ${JSON.stringify(revision)})`), said.err);
+    }
+    const both = await keelson(copy, ['plan', '--live', '--from', 'HEAD']);
+    assert.is(both.code, 2);
+    assert.match(both.err, /--live and --from name two places/);
+  }));
+
 test('approve prints what to commit, and explain what a word means', () =>
   using(async (copy) => {
     const digest = `sha256:${'a'.repeat(64)}`;
