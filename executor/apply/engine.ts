@@ -74,6 +74,11 @@ export interface PassWatch {
   written(judged: Judged, answer: KubeObject): void;
   /** Called between two looks at gates that are waited for; it may write, under a guard of its own. */
   meanwhile(): Promise<void>;
+  /**
+   * Waits for the next look at gates: for `ms`, or until what is watched has changed since the last one, which began at
+   * `since` by the monotonic clock, and has come to rest. Rejects with the signal's reason.
+   */
+  pause(ms: number, since: number, signal: AbortSignal): Promise<void>;
   /** Told once, when the pass has ended, whatever ended it. */
   moved(moved: Moved): void;
 }
