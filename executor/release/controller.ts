@@ -214,6 +214,7 @@ class Controller {
         this.#options.onRecord?.(name, record);
         told = this.#tell(live(), record, told);
       },
+      told: () => reporter.flush(writing.signal),
       onDrift: (event) => {
         this.#options.onEvent?.(driftNews(event));
         this.#options.onDrift?.(name, event);

@@ -150,7 +150,10 @@ function passInput(deps: PassDeps, input: EnforceInput, prepared: Prepared): Pas
   };
 }
 
-/** Runs one pass. Rejects with the signal's reason, or with what a guard throws. */
+/**
+ * Runs one pass. One that waited for gates and went through everything leaves it to the caller to begin the watch over it.
+ * Rejects with the signal's reason, or with what a guard throws.
+ */
 export async function enforce(
   deps: PassDeps,
   domains: readonly SealedDomain[],
@@ -166,7 +169,8 @@ export async function enforce(
     const { fresh: _, ...rest } = input;
     return enforce(deps, domains, rest);
   }
-  keeping.watch();
+  // Of a payload that is in place for the first time people are told before it is watched: the worker sees to both.
+  if (outcome.type !== 'completed' || input.gates !== 'block') keeping.watch();
   return outcome;
 }
 

@@ -43,6 +43,8 @@ export interface WorkerDeps {
   readonly releaseOf: (name: string) => KubeObject | undefined;
   /** Told after every change of the record. */
   readonly changed: (record: WorkerRecord) => void;
+  /** Stores what is told of the record now, if it can. Never rejects. */
+  readonly told?: () => Promise<unknown>;
   readonly onDrift: (event: DriftEvent) => void;
   readonly onMoved: (moved: Moved) => void;
   readonly onProblem: (problem: ReflectorProblem) => void;
