@@ -213,6 +213,8 @@ async function ask(
   const answer = await client.apply(intent, {
     fieldManager: managers.objects,
     dryRun: true,
+    // Whose it is stands in its metadata; the server has judged the rest.
+    metadataOnly: true,
     signal,
     ...(need.uid === undefined ? {} : { uid: need.uid }),
   });

@@ -10,6 +10,8 @@ export interface ApplyOptions extends CallOptions {
   readonly fieldManager: string;
   /** Asks what would happen; nothing is stored. */
   readonly dryRun?: boolean;
+  /** Asks for no more than metadata in the answer. */
+  readonly metadataOnly?: boolean;
   /** Only an object with this UID is changed; none is created. */
   readonly uid?: string;
   /** Only in this version; another live version answers `stale`, and nothing is written. */
@@ -17,6 +19,8 @@ export interface ApplyOptions extends CallOptions {
   /** The live object as last seen: lets the outcome tell `unchanged` from `configured`. */
   readonly live?: KubeObject;
 }
+
+const metadataAnswer = 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1';
 
 /** The body of an apply: the intent, without what the server fills in, with UID and version when these are preconditions. */
 function applyBody(object: KubeObject, uid: string | undefined, resourceVersion?: string): string {
@@ -49,7 +53,10 @@ export async function apply(context: VerbContext, object: KubeObject, options: A
         fieldValidation: 'Ignore',
         dryRun: options.dryRun === true ? 'All' : undefined,
       },
-      headers: { 'content-type': 'application/apply-patch+yaml' },
+      headers: {
+        'content-type': 'application/apply-patch+yaml',
+        ...(options.metadataOnly === true ? { accept: metadataAnswer } : {}),
+      },
       body: applyBody(object, options.uid, options.resourceVersion),
     },
     options,
