@@ -63,6 +63,14 @@ test('created, unchanged, configured; a dry run says so before and stores nothin
   assert.is(stored(same).metadata.resourceVersion, live.metadata.resourceVersion);
   assert.is((await client.apply(first, { fieldManager, live, dryRun: true })).type, 'unchanged');
   const second = configMap(namespace, 'life', { a: '2' });
+  const brief = await client.apply(second, { fieldManager, dryRun: true, metadataOnly: true });
+  assert.is(brief.type, 'configured');
+  if (brief.type === 'configured') {
+    const { uid, resourceVersion } = live.metadata;
+    assert.equal([brief.object.metadata.uid, brief.object.metadata.resourceVersion], [uid, resourceVersion]);
+    assert.is(brief.object.data, undefined);
+    assert.ok(brief.object.metadata.managedFields?.some(({ manager }) => manager === fieldManager));
+  }
   const would = await client.apply(second, { fieldManager, live, dryRun: true });
   assert.is(would.type, 'configured');
   assert.is(stored(would).metadata.resourceVersion, live.metadata.resourceVersion);
