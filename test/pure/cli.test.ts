@@ -3,6 +3,7 @@ import { closeSync, mkdirSync, openSync, readdirSync, readFileSync, writeFileSyn
 import { dirname, join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { visible } from '../../bin/visible.ts';
 import { parseYaml } from '../../constructs/lib/yaml.ts';
 import { runKeelson, type Said } from '../commandline.ts';
 import { type Copy, using } from './render-support.ts';
@@ -221,6 +222,17 @@ test('completion scripts are well-formed and know every verb', () =>
     assert.match(String(spawnSync('bash', [], { input: script }).stdout), /^init /);
     for (const shell of ['zsh', 'fish']) assert.match((await keelson(copy, ['completion', shell])).out, /publish/);
   }));
+
+test('what a terminal would act upon is shown and not sent, and JSON means the same', () => {
+  assert.is(visible('a\tb\nc\u001b[2J\u009b1m\r\u007f é'), 'a\tb\nc\\u001b[2J\\u009b1m\\u000d\\u007f é');
+  const value = { text: 'x\u001b\u009b\u007f\n' };
+  assert.equal(JSON.parse(visible(JSON.stringify(value))), value);
+  const program = join(import.meta.dirname, '../../bin/keelson.ts');
+  const run = spawnSync(process.execPath, [program, 'explain', '\u001b[2Jword'], { encoding: 'utf8' });
+  assert.is(run.status, 2);
+  assert.match(run.stderr, /\\u001b\[2Jword/);
+  assert.not(run.stderr.includes('\u001b'));
+});
 
 test('a reader that goes away is no failure, and output that can not be written is told', () =>
   using(async (copy) => {
