@@ -67,11 +67,10 @@ function fightProblem({ id, why, managers: others, fields }: Fight): Problem {
   const object = describeId(id);
   if (fields.includes(wholeObject))
     return { reason: 'DriftFight', message: `${who} deletes it again and again`, object };
-  const said = {
-    apply: `${who} applies another value than ${managers.objects} does`,
-    returns: `${who} keeps changing what ${managers.objects} sets back`,
-    version: `${who} changed it in another API version, and which of its fields to take back is not known: change it back in that version`,
-  }[why];
+  const said =
+    why === 'apply'
+      ? `${who} applies another value than ${managers.objects} does`
+      : `${who} keeps changing what ${managers.objects} sets back`;
   return { reason: 'DriftFight', message: said, object, path: fields.join(', ') };
 }
 
