@@ -24,7 +24,7 @@ interface Stored {
 }
 
 /** A ledger that a person restored belongs to whatever it was restored with, and nothing of ours ever takes a field by force. */
-const takeBack = `if it was restored, apply the same content once more with \`kubectl apply --server-side --force-conflicts --field-manager=${managers.objects}\``;
+const takeBack = `if it was restored, save it, delete it, and make it anew with \`kubectl apply --server-side --field-manager=${managers.objects}\``;
 
 /** What decides whether a stored shard is the one that was to be written. */
 const says = (object: KubeObject): string => JSON.stringify([storedOf(object).span, textOf(object)]);

@@ -22,7 +22,10 @@ test('a ledger that was restored by another hand names the way to take it back',
   opened.store.put(entry(one, { sha256: sha('1') }));
   const problem = await opened.store.flush(signal);
   assert.is(problem?.reason, 'LedgerNotWritten');
-  assert.match(problem?.remedy ?? '', /--server-side --force-conflicts --field-manager=keelson/);
+  assert.match(
+    problem?.remedy ?? '',
+    /delete it, and make it anew with `kubectl apply --server-side --field-manager=keelson`/,
+  );
 });
 
 test('a plan or a report that somebody edited may be deleted', async () => {
