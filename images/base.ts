@@ -14,7 +14,7 @@ export const imageEnvironment = {
   PATH: '/bin',
   HOME: '/tmp',
   SSL_CERT_DIR: '/etc/ssl/certs',
-  NODE_OPTIONS: '--max-old-space-size=256 --max-semi-space-size=4',
+  NODE_OPTIONS: '--max-old-space-size=256 --max-semi-space-size=8',
 } as const;
 
 /** How Keelson's own image runs: without rights, and without a shell to run anything else. */
