@@ -11,6 +11,7 @@ import type { Judged } from './dryrun.ts';
 import { itemRef } from './items.ts';
 import { namespaceTrouble } from './namespace.ts';
 import { heldSince } from './need.ts';
+import { freeTaken, isTaken } from './take-back.ts';
 import { isDenied, webhookTrouble } from './webhook.ts';
 
 export type WriteResult = 'created' | 'configured' | 'unchanged' | 'replaced' | 'left';
@@ -36,6 +37,8 @@ export interface WriteDeps {
    * the object meanwhile is not written over. Without it an update holds for any version.
    */
   readonly seen?: (id: string) => ObjectMeta | undefined;
+  /** The payload is accepted: what an Update took of an object since is taken back, as drift is. */
+  readonly takeBack?: boolean;
 }
 
 function refuse(
@@ -98,10 +101,13 @@ async function create(judged: Judged, deps: WriteDeps, result: WriteResult = 'cr
 }
 
 async function update(judged: Judged, uid: string, version: string, deps: WriteDeps): Promise<WriteOutcome> {
-  const { seen } = deps;
-  const answer = await (seen === undefined
+  const { seen, takeBack } = deps;
+  const before = seen?.(judged.item.id);
+  let answer = await (seen === undefined
     ? applyTo(judged, uid, undefined, deps)
-    : applySeen(judged, uid, seen(judged.item.id), deps));
+    : applySeen(judged, uid, before, deps));
+  if (takeBack === true && !('ok' in answer) && isTaken(judged.item, uid, answer))
+    answer = await applyTaken(judged, uid, before, answer, deps);
   if ('ok' in answer) return answer;
   if (!('object' in answer)) return failed(judged, answer);
   if (answer.type === 'created')
@@ -124,13 +130,15 @@ function applyTo(
 /** An object changes for many reasons between a look and a write, mostly by its own controller. */
 const mostLooks = 8;
 
-/** A look at an object that changed since it was decided on: its version, or what keeps it from being written. */
+type Again = { readonly live: KubeObject } | Extract<WriteOutcome, { readonly ok: false }>;
+
+/** A look at an object that changed since it was decided on, or what keeps it from being written. */
 async function lookAgain(
   judged: Judged,
   uid: string,
   before: ObjectMeta | undefined,
   { client, signal }: WriteDeps,
-): Promise<WriteOutcome | string> {
+): Promise<Again> {
   const live = await client.get(itemRef(judged.item), { signal });
   if (live.type === 'absent') return refuse(judged, 'ObjectChanged', 'it is gone', true);
   if (live.type !== 'found')
@@ -139,7 +147,7 @@ async function lookAgain(
   if (metadata.uid !== uid) return refuse(judged, 'ObjectReplaced', `it has UID ${metadata.uid}, not ${uid}`, true);
   const held = heldSince(before, metadata);
   if (held !== undefined) return { ...refuse(judged, 'ObjectHeld', `it is held: ${held}`, true), held };
-  return resourceVersionOf(live.object);
+  return { live: live.object };
 }
 
 /** Applies to the version that was decided on, or to one that was looked at since. */
@@ -149,13 +157,39 @@ async function applySeen(
   before: ObjectMeta | undefined,
   deps: WriteDeps,
 ): Promise<ApplyOutcome | WriteOutcome> {
-  let version: WriteOutcome | string = before?.resourceVersion ?? (await lookAgain(judged, uid, before, deps));
+  let version = before?.resourceVersion;
   for (let look = 1; ; look += 1) {
-    if (typeof version === 'object') return version;
+    if (version === undefined) {
+      const again = await lookAgain(judged, uid, before, deps);
+      if ('ok' in again) return again;
+      version = resourceVersionOf(again.live);
+    }
     const answer = await applyTo(judged, uid, version, deps);
     if (answer.type !== 'stale' || look === mostLooks) return answer;
-    version = await lookAgain(judged, uid, before, deps);
+    version = undefined;
   }
+}
+
+/** Applies after those who updated what is in the way have given it up; the conflict stands where that can not be. */
+async function applyTaken(
+  judged: Judged,
+  uid: string,
+  before: ObjectMeta | undefined,
+  conflict: ApplyOutcome,
+  deps: WriteDeps,
+): Promise<ApplyOutcome | WriteOutcome> {
+  let answer = conflict;
+  for (let look = 0; look < mostLooks; look += 1) {
+    const again = await lookAgain(judged, uid, before, deps);
+    if ('ok' in again) return again;
+    const freed = await freeTaken(deps, judged.intent, again.live);
+    if (freed.type === 'changed') continue;
+    if (freed.type === 'failed') return refuse(judged, freed.reason, freed.message, true);
+    if (freed.type === 'held') return answer;
+    answer = await applyTo(judged, uid, freed.resourceVersion, deps);
+    if (answer.type !== 'stale' && !isTaken(judged.item, uid, answer)) return answer;
+  }
+  return answer;
 }
 
 const mostDeletes = 4;

@@ -115,7 +115,8 @@ async function prepare(
   const { concurrency } = deps.options;
   const { namespace } = input;
   const { bind, adoption } = session;
-  const judgement = await dryRun({ client, release, items, needs, bind, adoption, namespace, signal, concurrency });
+  const ask = { client, release, items, needs, bind, adoption, namespace, signal, concurrency };
+  const judgement = await dryRun({ ...ask, takeBack: true });
   return { session, survey: { ...looked.survey, needs }, judgement };
 }
 
