@@ -1,9 +1,9 @@
 import { isMainThread, parentPort, workerData } from 'node:worker_threads';
 import { systemClock } from '../constructs/lib/clock.ts';
+import { visible } from '../constructs/lib/visible.ts';
 import { exitCodes } from './invocation.ts';
 import { main } from './program.ts';
 import type { ShareWork } from './render/shares.ts';
-import { visible } from './visible.ts';
 
 /** The command line: the only place that touches the process. */
 async function start(): Promise<void> {

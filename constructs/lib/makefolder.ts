@@ -17,8 +17,9 @@ export async function makeFolder(folder: string, mode?: number): Promise<void> {
     if (await isFolder(folder)) return;
     const above = dirname(folder);
     const missing = (error as NodeJS.ErrnoException).code === 'ENOENT' && above !== folder;
-    if (!missing || (await isFolder(above))) throw error;
-    await makeFolder(above, mode);
+    if (!missing) throw error;
+    // The one above may have been made since: then one more attempt tells.
+    if (!(await isFolder(above))) await makeFolder(above, mode);
     await one().catch(async (late: unknown) => {
       // Somebody else may have made it meanwhile.
       if (!(await isFolder(folder))) throw late;

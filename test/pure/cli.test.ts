@@ -3,7 +3,7 @@ import { closeSync, mkdirSync, openSync, readdirSync, readFileSync, writeFileSyn
 import { dirname, join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { visible } from '../../bin/visible.ts';
+import { visible } from '../../constructs/lib/visible.ts';
 import { parseYaml } from '../../constructs/lib/yaml.ts';
 import { runKeelson, type Said } from '../commandline.ts';
 import { type Copy, using } from './render-support.ts';

@@ -32,6 +32,17 @@ test('folders are made at any depth, at once by several, and again', () =>
     assert.is(await codeOf('/'), undefined);
   }));
 
+test('makers of neighbours do not trip over each other', () =>
+  inFolder(async (root) => {
+    const depths = ['', '/1', '/1/2', '/1/2/3'];
+    for (let round = 0; round < 50; round += 1) {
+      const place = join(root, String(round));
+      const folders = depths.flatMap((depth) => [`${place}${depth}/left`, `${place}${depth}/right`]);
+      const codes = await Promise.all(folders.map((folder) => codeOf(folder)));
+      assert.equal([...new Set(codes)], [undefined], `round ${round}`);
+    }
+  }));
+
 test('a link to a folder is one; a file, or a link to nothing, is not', () =>
   inFolder(async (root) => {
     mkdirSync(join(root, 'real'));
