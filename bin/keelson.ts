@@ -1,5 +1,6 @@
 import { isMainThread, parentPort, workerData } from 'node:worker_threads';
 import { systemClock } from '../constructs/lib/clock.ts';
+import { visible } from '../constructs/lib/visible.ts';
 import { exitCodes } from './invocation.ts';
 import { main } from './program.ts';
 import type { ShareWork } from './render/shares.ts';
@@ -30,8 +31,8 @@ async function start(): Promise<void> {
     clock: systemClock,
     random: Math.random,
     signal: controller.signal,
-    out: (text) => process.stdout.write(`${text}\n`),
-    err: (text) => process.stderr.write(`${text}\n`),
+    out: (text) => process.stdout.write(`${visible(text)}\n`),
+    err: (text) => process.stderr.write(`${visible(text)}\n`),
     terminal: process.stdout.isTTY === true,
     ...(process.argv[1] === undefined ? {} : { program: process.argv[1] }),
   });

@@ -30,6 +30,7 @@ export async function withClient<T>(
   const file = options.kubeconfig ?? env.KUBECONFIG;
   const credentials = kubeConfigCredentials({
     clock,
+    signal: invocation.signal,
     // A list of files is for the library to merge.
     ...(file === undefined || file.includes(':') ? {} : { file }),
     ...(options.context === undefined ? {} : { context: options.context }),

@@ -203,6 +203,22 @@ function pkiCommands({ program, action }: Root): void {
     .action(action(() => import('./commands/pki-rotate.ts')));
 }
 
+function imageCommands({ program, action }: Root): void {
+  const image = program.command('image').description("Keelson's own image, which the executor's pods run");
+  image
+    .command('build')
+    .description('build it from this very program; without --oci it is only told what it would be')
+    .option('--oci <folder>', 'new folder for it, as an OCI image layout')
+    .action(action(() => import('./commands/image-build.ts')));
+  image
+    .command('push')
+    .description('build it, send it to a registry, and print the line for cluster.yaml')
+    .requiredOption('--to <repository>', 'host[:port]/repository[:tag]; the tag is the version when absent')
+    .option('--from <folder>', 'what `image build --oci` wrote, in place of building it')
+    .option('--ca <file>', 'PEM file with the CA of the registry')
+    .action(action(() => import('./commands/image-push.ts')));
+}
+
 function helpCommands({ program, action }: Root): void {
   program
     .command('explain <reason>')
@@ -226,7 +242,8 @@ async function runningCommands(root: Root, invocation: Invocation, verb: string 
   }
   if (verb !== 'executor') return;
   const { executorCommand } = await import('./commands/executor.ts');
-  root.program.addCommand(executorCommand(invocation));
+  // A command that was not made by the program knows nothing of how it tells errors and ends.
+  root.program.addCommand(executorCommand(invocation).copyInheritedSettings(root.program));
 }
 
 /** Runs a command line (without program names). Nothing throws: errors are told, and become the exit status. */
@@ -237,6 +254,7 @@ export async function main(args: readonly string[], invocation: Invocation): Pro
   clusterCommands(made);
   keyCommands(made);
   pkiCommands(made);
+  imageCommands(made);
   helpCommands(made);
   try {
     await runningCommands(made, invocation, args[0]);

@@ -111,6 +111,13 @@ async function permittedBypass(
   const found = await client.get({ apiVersion: 'v1', kind: 'Namespace', name: namespace }, { signal });
   const marked = found.type === 'found' && found.object.metadata.labels?.[labels.testCluster] === 'true';
   if (marked) return new Set(gates);
+  if (found.type !== 'found' && found.type !== 'absent')
+    throw new ProblemError([
+      {
+        reason: 'ApiUnavailable',
+        message: `whether namespace ${namespace} is that of a test cluster could not be read: ${found.message}`,
+      },
+    ]);
   const unlabelled = `namespace ${namespace} is not labelled ${labels.testCluster}=true`;
   throw new ProblemError([
     gates.length > 0

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { mkdir, readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Digest, sha256Digest } from '../constructs/lib/digest.ts';
@@ -114,9 +115,9 @@ async function writeJson(blobs: string, mediaType: string, value: JsonObject): P
   return { digest, size: bytes.length, mediaType };
 }
 
-/** Writes a file that others may be reading: they see the old one or the new one, whole. */
+/** Writes a file that others, of this process too, may be reading or writing: they see an old or a new one, whole. */
 async function writeWhole(file: string, content: string | Uint8Array): Promise<void> {
-  const fresh = `${file}.${process.pid}.new`;
+  const fresh = `${file}.${randomUUID()}.new`;
   await writeFile(fresh, content);
   await rename(fresh, file);
 }

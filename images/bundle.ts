@@ -26,6 +26,8 @@ const common: BuildOptions = {
   target: 'node24',
   mainFields: ['module', 'main'],
   legalComments: 'none',
+  // Only a source tree bundles; the published program brings no bundler.
+  external: ['esbuild'],
   logLevel: 'silent',
 };
 

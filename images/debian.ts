@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { mkdir, readdir, readFile, rename, rm, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -61,7 +62,7 @@ export async function debianRoot(packages: readonly string[], cache: string): Pr
   const place = join(cache, `debian-${sha256Hex(key).slice(0, 12)}`);
   const root = join(place, 'root');
   if (existsSync(root)) return root;
-  const fresh = join(place, `new-${process.pid}`);
+  const fresh = join(place, `new-${randomUUID()}`);
   const [archives, tree] = [join(fresh, 'archives'), join(fresh, 'root')];
   try {
     await mkdir(archives, { recursive: true });

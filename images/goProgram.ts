@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { mkdir, readdir, readFile, rename, rm } from 'node:fs/promises';
 import { basename, join } from 'node:path';
@@ -16,7 +17,7 @@ export async function goProgram(sources: string, cache: string, name = basename(
   const binary = join(directory, name);
   if (existsSync(binary)) return binary;
   await mkdir(directory, { recursive: true });
-  const fresh = join(directory, `${name}.${process.pid}`);
+  const fresh = join(directory, `${name}.${randomUUID()}`);
   try {
     await promisify(execFile)('go', ['build', '-trimpath', '-ldflags', '-s -w -buildid=', '-o', fresh, '.'], {
       cwd: sources,

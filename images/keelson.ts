@@ -1,19 +1,9 @@
-import { mkdir } from 'node:fs/promises';
+import { randomUUID } from 'node:crypto';
+import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { nodeLayer, unprivilegedUser } from './base.ts';
+import { moduleMark, nodeLayer, programConfig } from './base.ts';
 import { type BuiltImage, buildImage, hostArchitecture } from './build.ts';
 import { bundleProgram } from './bundle.ts';
-
-/**
- * The environment of the program in its image. Its heap is bounded as a pod's limit of 512 MiB would bound it, wherever it
- * runs, and so it is collected sooner; the young generation, which answers fill in no time, stays small.
- */
-export const imageEnvironment = {
-  PATH: '/bin',
-  HOME: '/tmp',
-  SSL_CERT_DIR: '/etc/ssl/certs',
-  NODE_OPTIONS: '--max-old-space-size=256 --max-semi-space-size=4',
-} as const;
 
 export interface KeelsonImageInput {
   /** The program's entry, bin/keelson.ts. */
@@ -30,24 +20,24 @@ export interface KeelsonImageInput {
  */
 export async function buildKeelsonImage(input: KeelsonImageInput): Promise<BuiltImage> {
   await mkdir(input.cache, { recursive: true });
-  const program = join(input.cache, 'keelson.mjs');
-  await bundleProgram({ entry: input.entry, output: program, interpreter: '#!/bin/node' });
+  // A name of its own: another clone may be bundling another state of the program into the same cache.
+  const program = join(input.cache, `keelson-${randomUUID()}.mjs`);
+  try {
+    await bundleProgram({ entry: input.entry, output: program, interpreter: '#!/bin/node' });
+    return await packKeelson(input, program);
+  } finally {
+    await rm(program, { force: true });
+  }
+}
+
+async function packKeelson(input: KeelsonImageInput, program: string): Promise<BuiltImage> {
   return buildImage({
     layout: join(input.cache, 'layouts', 'keelson'),
     layers: [
       await nodeLayer(input.node ?? process.execPath),
-      [
-        { type: 'file', path: 'keelson', mode: 0o755, source: program },
-        // Tells Node that a file without an ending is an ES module.
-        { type: 'file', path: 'package.json', mode: 0o644, content: '{"type":"module"}\n' },
-      ],
+      [{ type: 'file', path: 'keelson', mode: 0o755, source: program }, moduleMark],
     ],
-    config: {
-      entrypoint: ['/keelson'],
-      user: `${unprivilegedUser}:${unprivilegedUser}`,
-      env: imageEnvironment,
-      workingDir: '/',
-    },
+    config: programConfig,
     architecture: hostArchitecture(process.arch),
   });
 }

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import { createReadStream, createWriteStream } from 'node:fs';
 import { lstat, readdir, readlink, rename } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -80,7 +80,7 @@ export async function writeLayer(blobs: string, entries: readonly LayerEntry[]):
       done(null, chunk);
     },
   });
-  const temporary = join(blobs, `.layer-${process.pid}-${Math.round(performance.now() * 1000)}`);
+  const temporary = join(blobs, `.layer-${randomUUID()}`);
   const written = pipeline(archive, meter, createWriteStream(temporary));
   const filled = (async () => {
     for (const entry of completeEntries(entries)) await addEntry(archive, entry);

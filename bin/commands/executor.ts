@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import pino from 'pino';
-import { networkNamespace, ports, roles } from '../../constructs/api/constants.ts';
+import { networkNamespace, ports } from '../../constructs/api/constants.ts';
 import { parseDuration } from '../../constructs/lib/duration.ts';
 import type { JsonObject } from '../../constructs/lib/json.ts';
 import { redact, redactObject } from '../../constructs/lib/redact.ts';
@@ -14,7 +14,6 @@ import type { Invocation } from '../invocation.ts';
 import { peerDatabases } from '../peer-databases.ts';
 
 interface ExecutorFlags {
-  readonly role: string;
   readonly namespace: string;
   readonly kubeconfig?: string;
   readonly context?: string;
@@ -72,7 +71,7 @@ const tellable = (fields: Readonly<Record<string, unknown>> = {}): JsonObject =>
 export function executorCommand(invocation: Invocation): Command {
   return new Command('executor')
     .description('run the executor: accept payloads and carry them out')
-    .addOption(new Option('--role <role>', 'which work this process does').choices([...roles]).default('executor'))
+    .addOption(new Option('--role <role>', 'which work this process does').choices(['executor']).default('executor'))
     .option('--namespace <name>', 'where Releases and payloads are', 'keelson-system')
     .option('--kubeconfig <file>', 'outside of a cluster: how to reach it')
     .option('--context <name>', 'context of the kubeconfig')
@@ -89,7 +88,6 @@ export function executorCommand(invocation: Invocation): Command {
     .action(async (_flags: unknown, command: Command) => {
       // Some of these options exist for every command, and are then parsed by the program.
       const flags = command.optsWithGlobals<ExecutorFlags>();
-      if (flags.role !== 'executor') throw new InvalidArgumentError(`role '${flags.role}' is not part of this version`);
       const log = pino({ name: 'keelson-executor' });
       const access = credentials(flags, invocation);
       const tell = (level: 'info' | 'warn', message: string): void => log[level](redact(message));

@@ -2,6 +2,7 @@ import { createTwoFilesPatch } from 'diff';
 import type { PayloadContent } from '../../constructs/api/payload.ts';
 import { courierFolders, type Tree } from '../../constructs/api/tree.ts';
 import { describeObject, parseObjectId } from '../../constructs/lib/names.ts';
+import { ProblemError } from '../../constructs/lib/problems.ts';
 import { redact } from '../../constructs/lib/redact.ts';
 import { acceptedContents } from '../../executor/observe/accepted.ts';
 import type { Rendered } from '../../renderer/render.ts';
@@ -35,6 +36,15 @@ interface ClusterPlan {
 
 /** `keelson plan`: what would change, by the very functions that the executor plans with. */
 export async function run(invocation: Invocation, options: Options): Promise<ExitCode> {
+  if (options.live === true && options.from !== undefined)
+    throw new ProblemError([
+      {
+        reason: 'CommandInvalid',
+        message: '--live and --from name two places to start from',
+        value: options.from,
+        remedy: 'give one of them',
+      },
+    ]);
   const plans: ClusterPlan[] = [];
   for (const folder of await clusterFolders(invocation, options))
     plans.push(await planOne(invocation, options, folder));

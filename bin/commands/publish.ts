@@ -1,4 +1,5 @@
-import { ProblemError } from '../../constructs/lib/problems.ts';
+import { ProblemError, refuseProblems } from '../../constructs/lib/problems.ts';
+import { sharedPlaces } from '../../gitops/publish/changes.ts';
 import { type PublishOutcome, publish } from '../../gitops/publish/publish.ts';
 import { type ClusterFolder, clusterFolders, readFolder } from '../clusters.ts';
 import { type CommonOptions, type ExitCode, exitCodes, type Invocation } from '../invocation.ts';
@@ -16,7 +17,9 @@ export interface Options extends CommonOptions, KeyOptions {
 /** `keelson publish`: renders, signs and commits to the rendered repository; nothing when nothing differs. */
 export async function run(invocation: Invocation, options: Options): Promise<ExitCode> {
   const results: (PublishOutcome & { readonly cluster: string })[] = [];
-  for (const folder of await clusterFolders(invocation, options)) {
+  const folders = await clusterFolders(invocation, options);
+  await refuseShared(invocation, folders);
+  for (const folder of folders) {
     const outcome = await publishOne(invocation, options, folder);
     if (outcome.kind === 'refused') throw new ProblemError(outcome.problems);
     results.push({ cluster: folder.shown, ...outcome });
@@ -25,6 +28,17 @@ export async function run(invocation: Invocation, options: Options): Promise<Exi
     results.map((result) => describe(result.cluster, result)).join('\n'),
   );
   return exitCodes.done;
+}
+
+/** @throws ProblemError, before anything is published, when two clusters would go to one folder of one branch. */
+async function refuseShared(invocation: Invocation, folders: readonly ClusterFolder[]): Promise<void> {
+  if (folders.length < 2) return;
+  const trees: { cluster: string; place: string }[] = [];
+  for (const folder of folders) {
+    const { cluster, target } = await placeOf(invocation, folder, await readFolder(folder));
+    trees.push({ cluster: cluster.metadata.name, place: `${target.url}, branch ${target.branch}, ${target.path}` });
+  }
+  refuseProblems(sharedPlaces(trees));
 }
 
 async function publishOne(invocation: Invocation, options: Options, folder: ClusterFolder): Promise<PublishOutcome> {

@@ -1,4 +1,5 @@
-import { type Changes, isEmpty } from '../../gitops/publish/changes.ts';
+import { refuseProblems } from '../../constructs/lib/problems.ts';
+import { type Changes, isEmpty, sharedPlaces } from '../../gitops/publish/changes.ts';
 import { clusterFolders } from '../clusters.ts';
 import { type CommonOptions, type ExitCode, exitCodes, type Invocation } from '../invocation.ts';
 import { print, table } from '../output.ts';
@@ -13,10 +14,18 @@ export async function run(invocation: Invocation, options: Options): Promise<Exi
   const check = options.check === true;
   // Everything is rendered before anything is written.
   const { results, write } = await renderShares(invocation, options, folders);
+  refuseShared(results);
   if (!check) await write();
   print(invocation, options.output, results, () => describe(results, check));
   const differs = results.some(({ changes }) => changes !== undefined && !isEmpty(changes));
   return check && differs ? exitCodes.differs : exitCodes.done;
+}
+
+/** @throws ProblemError when two clusters would go to one folder: the second would be written over the first. */
+function refuseShared(results: readonly ShareResult[]): void {
+  refuseProblems(
+    sharedPlaces(results.flatMap(({ cluster, folder }) => (folder === undefined ? [] : [{ cluster, place: folder }]))),
+  );
 }
 
 function describe(results: readonly ShareResult[], check: boolean): string {

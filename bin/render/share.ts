@@ -144,8 +144,9 @@ async function renderOne(context: Context, folder: ClusterFolder, source: Cluste
   await documents.keep();
   await outcomes.write(source, { ...result, path, warnings });
   if (previous === undefined) return { result };
-  const { changes, problems } = compareFolder(previous, tree);
-  if (options.check !== true) refuseProblems(problems);
+  const { changes, problems } = compareFolder(previous, tree, result.cluster);
+  // What could not be compared at all does not read as if nothing differed.
+  if (options.check !== true || isEmpty(changes)) refuseProblems(problems);
   // Over a tree that it has rendered itself it renders the same again.
   await outcomes.writeLeaves(source, isEmpty(changes) && problems.length === 0 ? previous : tree);
   return {

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { canonicalJson, type JsonValue } from './json.ts';
 
 /** `sha256:` and 64 hexadecimal digits. */
@@ -13,7 +13,7 @@ export function isDigest(text: unknown): text is Digest {
 
 /** The sha256 of `data` in hexadecimal; strings count as UTF-8. */
 export function sha256Hex(data: string | Uint8Array): string {
-  return createHash('sha256').update(data).digest('hex');
+  return hash('sha256', data, 'hex');
 }
 
 /** The sha256 of `data` as `sha256:<hex>`. */

@@ -52,6 +52,7 @@ async function adoptPhase(
     });
     problems.push(...found);
     const entry = input.ledger.ledger.get(id);
+    if (found.length === 0) context.adopted.push(id);
     if (found.length === 0 && entry !== undefined) input.ledger.put({ ...entry, uid: adoption.uid, state: 'intended' });
   });
   const unwritten = await input.ledger.flush(guard.signal);
@@ -83,7 +84,7 @@ async function adoptOne(
         signal,
       });
       if (answer.type === 'configured' || answer.type === 'unchanged') return [];
-      if (answer.type !== 'unavailable' && answer.type !== 'conflict')
+      if (answer.type !== 'stale' && answer.type !== 'unavailable' && answer.type !== 'conflict')
         return [
           { reason: 'ObjectChanged', message: `it could not be marked: ${textOf(answer)}`, object: describeRef(ref) },
         ];

@@ -13,6 +13,7 @@ import { type Item, itemRef } from './items.ts';
 import type { Need } from './need.ts';
 import { definesKind, SchemaBook } from './offline.ts';
 import { afterLook, foreignOwner, formerRelease, hidesOwner, type Verdict, verdictOf } from './ownership.ts';
+import { isTaken } from './take-back.ts';
 import { explainWebhook } from './webhook.ts';
 
 /** An object that may be written, and how. */
@@ -56,6 +57,8 @@ export interface DryRunInput {
   readonly phaseIndex?: number;
   /** The last question before a write: nothing may stay unjudged. */
   readonly final?: boolean;
+  /** The payload is accepted: what Updates took of its objects since does not keep them from being written. */
+  readonly takeBack?: boolean;
 }
 
 type Outcome =
@@ -213,9 +216,13 @@ async function ask(
   const answer = await client.apply(intent, {
     fieldManager: managers.objects,
     dryRun: true,
+    // Whose it is stands in its metadata; the server has judged the rest.
+    metadataOnly: true,
     signal,
     ...(need.uid === undefined ? {} : { uid: need.uid }),
   });
+  if (input.takeBack === true && need.uid !== undefined && isTaken(item, need.uid, answer))
+    return { verdict: 'ours', uid: need.uid, version: '' };
   const verdict = verdictOf(item, intent, need, answer);
   const hidden = hidesOwner(verdict);
   if (verdict.verdict !== 'look' && !hidden) return verdict;

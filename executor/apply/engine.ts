@@ -62,12 +62,25 @@ export interface PassDeps {
   readonly check: () => void;
 }
 
+/** Objects that came to the release, or left it, in one pass: their ids. */
+export interface Moved {
+  readonly how: 'adopted' | 'pruned';
+  readonly ids: readonly string[];
+}
+
 /** What goes on beside a pass: the watch over what was written. */
 export interface PassWatch {
   /** Told of the server's answer to a write. */
   written(judged: Judged, answer: KubeObject): void;
   /** Called between two looks at gates that are waited for; it may write, under a guard of its own. */
   meanwhile(): Promise<void>;
+  /**
+   * Waits for the next look at gates: for `ms`, or until what is watched has changed since the last one, which began at
+   * `since` by the monotonic clock, and has come to rest. Rejects with the signal's reason.
+   */
+  pause(ms: number, since: number, signal: AbortSignal): Promise<void>;
+  /** Told once, when the pass has ended, whatever ended it. */
+  moved(moved: Moved): void;
 }
 
 export interface PassInput {
@@ -131,6 +144,9 @@ export interface PassContext extends PassDeps {
   readonly counts: Record<WriteResult | 'pruned', number>;
   /** Gates were waited for: what is live was looked at too long ago to be written by. */
   waited: boolean;
+  /** Ids of what this pass adopted, and of what it removed. */
+  readonly adopted: string[];
+  readonly pruned: string[];
 }
 
 const noCounts = (): Record<WriteResult | 'pruned', number> => ({
@@ -181,7 +197,20 @@ export async function runPass(deps: PassDeps, input: PassInput): Promise<PassOut
     judged: new Map(input.judgement.judged),
     counts: noCounts(),
     waited: false,
+    adopted: [],
+    pruned: [],
   };
+  try {
+    return await carryOut(context);
+  } finally {
+    const { adopted, pruned } = context;
+    if (adopted.length > 0) input.watch.moved({ how: 'adopted', ids: adopted });
+    if (pruned.length > 0) input.watch.moved({ how: 'pruned', ids: pruned });
+  }
+}
+
+async function carryOut(context: PassContext): Promise<PassOutcome | { readonly type: 'adopted' }> {
+  const { input } = context;
   if (input.judgement.problems.length > 0) return failure(context, input.judgement.problems, true);
   reportHolds(input);
   const unready = await authorise(context);
@@ -272,14 +301,17 @@ async function marksAgain(
   const read = await readLive(client, { release: input.release, kinds: kindsOf(written) }, input.signal);
   if (!read.ok) return read;
   const needs = new Map(survey.needs);
+  const live = new Map(survey.live);
   for (const { id } of written) {
     const now = read.live.get(id)?.metadata;
+    if (now === undefined) live.delete(id);
+    else live.set(id, now);
     const by = heldSince(survey.live.get(id), now);
     if (by === undefined) continue;
     needs.set(id, { need: 'held', uid: now?.uid ?? '', by });
     input.progress.held = [...input.progress.held, { id, by }];
   }
-  return { ...context, input: { ...input, survey: { ...survey, needs } } };
+  return { ...context, input: { ...input, survey: { ...survey, needs, live } } };
 }
 
 function needsWrites({ input }: PassContext, phase: PayloadPhase): boolean {

@@ -28,7 +28,10 @@ interface Judgement {
 /** A gate opens when its verdict is True, or when a test executor bypasses it. */
 export const isOpen = (verdict: GateVerdict): boolean => verdict.state === 'True' || verdict.bypassed === true;
 
-/** The first look after this long, each next one after twice as long, up to the usual pace: definitions are served in a moment. */
+/**
+ * The first look after this long, each next one after twice as long, up to the usual pace, and sooner when what is watched
+ * has changed and come to rest: definitions are served in a moment.
+ */
 const firstPollMs = 100;
 
 /** Looks at the gates of a phase until the mode says that this is enough. */
@@ -38,6 +41,7 @@ export async function passGates(context: PassContext, phase: PayloadPhase): Prom
   const upTo = input.content.phases.slice(0, input.content.phases.indexOf(phase) + 1).map(({ name }) => name);
   const items = input.items.filter((item) => upTo.includes(item.phase));
   for (let wait = firstPollMs; ; wait *= 2) {
+    const since = clock.monotonic();
     const looked = await look(context, phase, items);
     if (!Array.isArray(looked)) return { type: 'failed', problems: looked.problems };
     input.progress.gates(phase.name, looked);
@@ -48,7 +52,7 @@ export async function passGates(context: PassContext, phase: PayloadPhase): Prom
     if (expired.length > 0) return { type: 'failed', problems: expired };
     if (input.gates !== 'block') return { type: 'shut' };
     await input.watch.meanwhile();
-    await clock.sleep(Math.min(wait, options.gatePollMs), input.signal);
+    await input.watch.pause(Math.min(wait, options.gatePollMs), since, input.signal);
   }
 }
 

@@ -29,7 +29,10 @@ export async function removeListed(
   if (outcome.type === 'held')
     return { reason: 'ObjectHeld', message: `it is held: ${outcome.by}`, object: describeRef(ref) };
   input.ledger.remove(id);
-  counts.pruned += outcome.type === 'gone' ? 1 : 0;
+  if (outcome.type === 'gone') {
+    counts.pruned += 1;
+    context.pruned.push(id);
+  }
   return undefined;
 }
 

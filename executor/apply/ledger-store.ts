@@ -1,6 +1,13 @@
 /** The ledger in its ConfigMaps: read whole, written under the version that was read, one shard per changed entry. */
 import { annotations, configMapNames, labels, managers } from '../../constructs/api/constants.ts';
-import { decodeLedger, encodeLedger, type Ledger, type LedgerEntry, ledgerKey } from '../../constructs/api/ledger.ts';
+import {
+  decodeLedger,
+  encodeLedger,
+  type Ledger,
+  type LedgerEntry,
+  ledgerKey,
+  ledgerWriteOrder,
+} from '../../constructs/api/ledger.ts';
 import { readSpan, type SpanPosition, spanText } from '../../constructs/api/span.ts';
 import type { Clock } from '../../constructs/lib/clock.ts';
 import { isObject } from '../../constructs/lib/json.ts';
@@ -15,6 +22,9 @@ interface Stored {
   readonly shards: string;
   readonly span: string;
 }
+
+/** A ledger that a person restored belongs to whatever it was restored with, and nothing of ours ever takes a field by force. */
+const takeBack = `if it was restored, save it, delete it, and make it anew with \`kubectl apply --server-side --field-manager=${managers.objects}\``;
 
 /** What decides whether a stored shard is the one that was to be written. */
 const says = (object: KubeObject): string => JSON.stringify([storedOf(object).span, textOf(object)]);
@@ -155,20 +165,25 @@ export class LedgerStore {
 
   async #write(signal: AbortSignal): Promise<Problem | undefined> {
     if (this.#broken !== undefined) return this.#broken;
-    const wanted = encodeLedger(this.#ledger, { ...this.#target, minShards: this.#shards });
+    const existing = this.#shards;
+    const wanted = encodeLedger(this.#ledger, { ...this.#target, minShards: existing });
     const changes: (() => Promise<Problem | undefined>)[] = [];
     // While no id can move, and no span begins or ends, the order of the writes means nothing.
-    let unordered = wanted.length === this.#shards;
+    let unordered = wanted.length === existing;
     this.#shards = wanted.length;
-    // From the highest number down: an id that moves to a new shard is there before it leaves the old one.
-    for (const [place, configMap] of [...wanted.entries()].reverse()) {
-      const known = this.#stored.get(configMap.metadata.name);
+    const first = configMapNames.ledger(this.#target.release, 0);
+    // An id that moves to a new shard is there before it leaves the old one, and what a crash leaves can be read.
+    for (const configMap of ledgerWriteOrder(wanted, existing)) {
+      const { name } = configMap.metadata;
+      const known = this.#stored.get(name);
       const shards = configMap.metadata.annotations[annotations.shards] ?? '';
-      const span = place === 0 && this.span !== undefined ? spanText(this.span) : '';
+      const span = name === first && this.span !== undefined ? spanText(this.span) : '';
       if (known?.text === configMap.data[ledgerKey] && known?.shards === shards && known?.span === span) continue;
       if (known === undefined && this.#ledger.size === 0) continue;
       unordered &&= known?.shards === shards && known.span === span;
-      changes.push(() => this.#writeShard(withSpan(configMap as unknown as KubeObject, span), known, signal));
+      const object = withSpan(configMap as unknown as KubeObject, span);
+      // The first shard is written twice when there was none: what is known of it then is the answer to the first write.
+      changes.push(() => this.#writeShard(object, this.#stored.get(name), signal));
     }
     this.#broken = unordered ? await firstOf(changes) : await inOrder(changes);
     return this.#broken;
@@ -209,6 +224,7 @@ export class LedgerStore {
       reason: outcome.type === 'unavailable' ? 'ApiUnavailable' : 'LedgerNotWritten',
       message,
       object: `ConfigMap ${this.#target.namespace}/${name}`,
+      ...(outcome.type === 'conflict' ? { remedy: takeBack } : {}),
     };
   }
 }

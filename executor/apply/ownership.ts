@@ -213,6 +213,7 @@ export function verdictOf(item: Item, intent: KubeObject, need: Need, answer: Ap
     case 'conflict':
       return conflicted(item, intent, answer);
     case 'gone':
+    case 'stale':
       return { verdict: 'unavailable', problem: say(item, 'ObjectChanged', answer.message) };
     case 'invalid':
       if (isUndryable(answer.message))

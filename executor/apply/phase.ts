@@ -75,6 +75,7 @@ async function judgeAgain(
       concurrency: context.options.concurrency,
       phaseIndex: items[0]?.phaseIndex ?? 0,
       final,
+      takeBack: true,
     },
     items,
   );
@@ -192,7 +193,16 @@ async function writeBatch(
   const { input, client, clock, options } = context;
   const problems: Problem[] = [];
   let retry = true;
-  const deps = { client, clock, signal: guard.signal, check: guard.check, replaceMs: options.goneMs };
+  const seen = (id: string) => input.survey.live.get(id);
+  const deps = {
+    client,
+    clock,
+    signal: guard.signal,
+    check: guard.check,
+    replaceMs: options.goneMs,
+    seen,
+    takeBack: true,
+  };
   await eachLimited(batch, options.concurrency, async (item) => {
     // After a failure nothing new is begun; what is under way ends.
     if (problems.length > 0) return;

@@ -6,10 +6,12 @@ import type { Problem } from '../../constructs/lib/problems.ts';
 import { WaitTimeout, waitFor } from '../../constructs/lib/wait.ts';
 import type { KubeClient } from '../kube/client.ts';
 import type { ApplyOutcome } from '../kube/outcome.ts';
-import { describeRef, type KubeObject, uidOf } from '../kube/types.ts';
+import { describeRef, type KubeObject, type ObjectMeta, resourceVersionOf, uidOf } from '../kube/types.ts';
 import type { Judged } from './dryrun.ts';
 import { itemRef } from './items.ts';
 import { namespaceTrouble } from './namespace.ts';
+import { heldSince } from './need.ts';
+import { freeTaken, isTaken } from './take-back.ts';
 import { isDenied, webhookTrouble } from './webhook.ts';
 
 export type WriteResult = 'created' | 'configured' | 'unchanged' | 'replaced' | 'left';
@@ -30,6 +32,13 @@ export interface WriteDeps {
   readonly check: () => void;
   /** How long a replaced object may take to go. */
   readonly replaceMs: number;
+  /**
+   * Metadata of an object as it was when what it needs was decided. An update then holds for that version alone: who marks
+   * the object meanwhile is not written over. Without it an update holds for any version.
+   */
+  readonly seen?: (id: string) => ObjectMeta | undefined;
+  /** The payload is accepted: what an Update took of an object since is taken back, as drift is. */
+  readonly takeBack?: boolean;
 }
 
 function refuse(
@@ -58,6 +67,8 @@ function failed(judged: Judged, answer: Exclude<ApplyOutcome, { readonly object:
       );
     case 'gone':
       return refuse(judged, answer.why === 'replaced' ? 'ObjectReplaced' : 'ObjectChanged', answer.message, true);
+    case 'stale':
+      return refuse(judged, 'ObjectChanged', answer.message, true);
     case 'invalid':
       return refuse(judged, 'ObjectInvalid', answer.message, false);
     case 'forbidden':
@@ -90,8 +101,14 @@ async function create(judged: Judged, deps: WriteDeps, result: WriteResult = 'cr
 }
 
 async function update(judged: Judged, uid: string, version: string, deps: WriteDeps): Promise<WriteOutcome> {
-  deps.check();
-  const answer = await deps.client.apply(judged.intent, { fieldManager: managers.objects, signal: deps.signal, uid });
+  const { seen, takeBack } = deps;
+  const before = seen?.(judged.item.id);
+  let answer = await (seen === undefined
+    ? applyTo(judged, uid, undefined, deps)
+    : applySeen(judged, uid, before, deps));
+  if (takeBack === true && !('ok' in answer) && isTaken(judged.item, uid, answer))
+    answer = await applyTaken(judged, uid, before, answer, deps);
+  if ('ok' in answer) return answer;
   if (!('object' in answer)) return failed(judged, answer);
   if (answer.type === 'created')
     return refuse(judged, 'ObjectChanged', 'the API server created an object in answer to an update by UID', true);
@@ -99,7 +116,83 @@ async function update(judged: Judged, uid: string, version: string, deps: WriteD
   return { ok: true, result: same ? 'unchanged' : 'configured', uid: uidOf(answer.object), answer: answer.object };
 }
 
-const mostLooks = 4;
+function applyTo(
+  judged: Judged,
+  uid: string,
+  resourceVersion: string | undefined,
+  { client, signal, check }: WriteDeps,
+): Promise<ApplyOutcome> {
+  check();
+  const as = resourceVersion === undefined ? {} : { resourceVersion };
+  return client.apply(judged.intent, { fieldManager: managers.objects, signal, uid, ...as });
+}
+
+/** An object changes for many reasons between a look and a write, mostly by its own controller. */
+const mostLooks = 8;
+
+type Again = { readonly live: KubeObject } | Extract<WriteOutcome, { readonly ok: false }>;
+
+/** A look at an object that changed since it was decided on, or what keeps it from being written. */
+async function lookAgain(
+  judged: Judged,
+  uid: string,
+  before: ObjectMeta | undefined,
+  { client, signal }: WriteDeps,
+): Promise<Again> {
+  const live = await client.get(itemRef(judged.item), { signal });
+  if (live.type === 'absent') return refuse(judged, 'ObjectChanged', 'it is gone', true);
+  if (live.type !== 'found')
+    return refuse(judged, live.type === 'forbidden' ? 'Forbidden' : 'ApiUnavailable', live.message, true);
+  const { metadata } = live.object;
+  if (metadata.uid !== uid) return refuse(judged, 'ObjectReplaced', `it has UID ${metadata.uid}, not ${uid}`, true);
+  const held = heldSince(before, metadata);
+  if (held !== undefined) return { ...refuse(judged, 'ObjectHeld', `it is held: ${held}`, true), held };
+  return { live: live.object };
+}
+
+/** Applies to the version that was decided on, or to one that was looked at since. */
+async function applySeen(
+  judged: Judged,
+  uid: string,
+  before: ObjectMeta | undefined,
+  deps: WriteDeps,
+): Promise<ApplyOutcome | WriteOutcome> {
+  let version = before?.resourceVersion;
+  for (let look = 1; ; look += 1) {
+    if (version === undefined) {
+      const again = await lookAgain(judged, uid, before, deps);
+      if ('ok' in again) return again;
+      version = resourceVersionOf(again.live);
+    }
+    const answer = await applyTo(judged, uid, version, deps);
+    if (answer.type !== 'stale' || look === mostLooks) return answer;
+    version = undefined;
+  }
+}
+
+/** Applies after those who updated what is in the way have given it up; the conflict stands where that can not be. */
+async function applyTaken(
+  judged: Judged,
+  uid: string,
+  before: ObjectMeta | undefined,
+  conflict: ApplyOutcome,
+  deps: WriteDeps,
+): Promise<ApplyOutcome | WriteOutcome> {
+  let answer = conflict;
+  for (let look = 0; look < mostLooks; look += 1) {
+    const again = await lookAgain(judged, uid, before, deps);
+    if ('ok' in again) return again;
+    const freed = await freeTaken(deps, judged.intent, again.live);
+    if (freed.type === 'changed') continue;
+    if (freed.type === 'failed') return refuse(judged, freed.reason, freed.message, true);
+    if (freed.type === 'held') return answer;
+    answer = await applyTo(judged, uid, freed.resourceVersion, deps);
+    if (answer.type !== 'stale' && !isTaken(judged.item, uid, answer)) return answer;
+  }
+  return answer;
+}
+
+const mostDeletes = 4;
 
 /** A last uncached look at what is to be replaced: its version, or what keeps it from being deleted. */
 async function lookBefore(judged: Judged, { client, signal }: WriteDeps): Promise<WriteOutcome | string | undefined> {
@@ -118,7 +211,7 @@ async function lookBefore(judged: Judged, { client, signal }: WriteDeps): Promis
 async function deleteSeen(judged: Judged, uid: string, deps: WriteDeps): Promise<WriteOutcome | undefined> {
   const { client, signal } = deps;
   let problem: WriteOutcome | undefined;
-  for (let look = 0; look < mostLooks; look += 1) {
+  for (let look = 0; look < mostDeletes; look += 1) {
     const seen = await lookBefore(judged, deps);
     if (typeof seen === 'object') return seen;
     const as = seen === undefined ? {} : { resourceVersion: seen };

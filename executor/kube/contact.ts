@@ -19,6 +19,7 @@ export class Contact {
   readonly #options: ContactOptions;
   readonly #listeners = new Set<(event: ContactEvent) => void>();
   #since: number | undefined;
+  #returned: number | undefined;
   /** Present while nothing is answered; ends the wait for the silence to be long enough. */
   #silent: AbortController | undefined;
 
@@ -30,6 +31,11 @@ export class Contact {
   /** Since when it answers, on the monotonic clock; undefined while it is lost. */
   get since(): number | undefined {
     return this.#since;
+  }
+
+  /** When it came back from the last outage that this process saw; undefined when there was none. */
+  get returned(): number | undefined {
+    return this.#returned;
   }
 
   /** Listens until the answer is called. */
@@ -70,6 +76,7 @@ export class Contact {
     this.#silent = undefined;
     if (this.#since !== undefined) return;
     this.#since = this.#options.clock.monotonic();
+    this.#returned = this.#since;
     this.#tell('back');
   }
 

@@ -2,6 +2,7 @@
 import { readFile } from 'node:fs/promises';
 import type { KubeConfig } from '@kubernetes/client-node';
 import type { Clock } from '../../constructs/lib/clock.ts';
+import { boundPlugins } from './plugin.ts';
 
 /** TLS material as text; `insecure` skips the check of the server's certificate (a kubeconfig may say so). */
 export interface TlsMaterial {
@@ -122,6 +123,10 @@ export interface KubeConfigOptions {
   readonly apiServer?: string;
   readonly clock: Clock;
   readonly maxAgeMs?: number;
+  /** How long a credential plug-in may take; five minutes, since a person may have to log in. */
+  readonly pluginLimitMs?: number;
+  /** Ends a plug-in that is waited for. */
+  readonly signal?: AbortSignal;
 }
 
 function text(value: unknown): string | undefined {
@@ -175,11 +180,20 @@ async function fromKubeConfig(config: KubeConfig, apiServer: string | undefined)
  * is asked through the same instance, which remembers its credential until that expires.
  */
 export function kubeConfigCredentials(options: KubeConfigOptions): CredentialSource {
+  const { pluginLimitMs: limitMs = 300_000, signal } = options;
   let config: KubeConfig | undefined;
+  let overdue: () => string | undefined = () => undefined;
   return cachedCredentials(
     async (anew) => {
-      if (anew || config === undefined) config = await readKubeConfig(options);
-      return fromKubeConfig(config, options.apiServer);
+      if (anew || config === undefined) {
+        config = await readKubeConfig(options);
+        overdue = boundPlugins(config, { limitMs, ...(signal === undefined ? {} : { signal }) });
+      }
+      try {
+        return await fromKubeConfig(config, options.apiServer);
+      } catch (error) {
+        throw new Error(overdue() ?? (error instanceof Error ? error.message : String(error)), { cause: error });
+      }
     },
     options.clock,
     options.maxAgeMs ?? 30_000,

@@ -86,6 +86,12 @@ export interface Gone {
   readonly message: string;
 }
 
+/** The resourceVersion of the precondition is not the live one; nothing was written. */
+export interface Stale {
+  readonly type: 'stale';
+  readonly message: string;
+}
+
 /**
  * Outcome of a server-side apply. `unchanged` is only told when the caller passed the live object to compare with; without
  * it an apply onto an existing object reads `configured`.
@@ -96,6 +102,7 @@ export type ApplyOutcome =
   | ({ readonly type: 'unchanged' } & Written)
   | ApplyConflict
   | Gone
+  | Stale
   | Rejection;
 
 export type GetOutcome =
@@ -109,12 +116,7 @@ export type ListOutcome =
   | { readonly type: 'expired'; readonly message: string }
   | Rejection;
 
-/** `stale`: the resourceVersion of the precondition is not the live one; nothing was written. */
-export type UpdateOutcome =
-  | ({ readonly type: 'updated' } & Written)
-  | { readonly type: 'stale'; readonly message: string }
-  | { readonly type: 'absent' }
-  | Rejection;
+export type UpdateOutcome = ({ readonly type: 'updated' } & Written) | Stale | { readonly type: 'absent' } | Rejection;
 
 export type CreateOutcome =
   | ({ readonly type: 'created' } & Written)

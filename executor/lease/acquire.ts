@@ -2,7 +2,7 @@
 import { isRejection, type Rejection } from '../kube/outcome.ts';
 import { describeRef } from '../kube/types.ts';
 import type { LeaseObject } from '../kube/verbs/update.ts';
-import { type Contender, type Contention, contend, instantOf, viewOf } from './decide.ts';
+import { type Contender, type Contention, contend, instantOf, type LeaseToken, viewOf } from './decide.ts';
 import { HeldLease } from './held.ts';
 import { createLease, type LeaseOptions, leaseRef, look, renewLease, takeLease } from './record.ts';
 import { checkTimings, defaultLeaseTimings, type LeaseTimings } from './timings.ts';
@@ -17,6 +17,8 @@ export interface AcquireWait {
   readonly signal: AbortSignal;
   /** How long to try. Absent: until the signal aborts. At least one look is taken. */
   readonly limitMs?: number;
+  /** An earlier acquisition of this process whose work has ended: while nobody else has taken the Lease, it is not waited for. */
+  readonly former?: LeaseToken;
 }
 
 /**
@@ -28,7 +30,10 @@ export async function acquireLease(options: LeaseOptions, wait: AcquireWait): Pr
   checkTimings(timings);
   const { clock } = options;
   const giveUpAt = wait.limitMs === undefined ? Number.POSITIVE_INFINITY : clock.monotonic() + wait.limitMs;
-  let contender: Contender = { identity: options.holder };
+  let contender: Contender = {
+    identity: options.holder,
+    ...(wait.former === undefined ? {} : { former: wait.former }),
+  };
   let holder = '';
   let trouble = '';
   for (;;) {

@@ -41,11 +41,14 @@ export interface LeaseToken {
 /** Who wants a Lease, and since when it has seen the Lease of another unchanged. */
 export interface Contender {
   readonly identity: string;
+  /** An acquisition of this very process that is over, and under which nothing is written any more. */
+  readonly former?: LeaseToken;
   readonly watched?: { readonly uid: string; readonly resourceVersion: string; readonly since: number };
 }
 
 /**
- * `create`: there is none. `take`: it is free, or its holder did not renew for its whole duration. `resume`: it is ours
+ * `create`: there is none. `take`: it is free, or was ours in an earlier term, or its holder did not renew for its whole
+ * duration. `resume`: it is ours
  * already (an earlier write of ours arrived though its reply was lost). `wait`: look again after `ms`.
  */
 export type Contention =
@@ -77,15 +80,17 @@ export function contend(
   timings: LeaseTimings,
 ): { readonly contender: Contender; readonly action: Contention } {
   const { lease } = look;
-  const { identity, watched } = contender;
-  if (lease === undefined) return { contender: { identity }, action: { type: 'create' } };
-  if (lease.holder === identity) return { contender: { identity }, action: { type: 'resume', lease } };
-  if (lease.holder === '')
-    return { contender: { identity }, action: { type: 'take', lease, transitions: lease.transitions + 1 } };
+  const { watched, ...plain } = contender;
+  const { identity, former } = plain;
+  if (lease === undefined) return { contender: plain, action: { type: 'create' } };
+  if (lease.holder === identity) return { contender: plain, action: { type: 'resume', lease } };
+  // Nobody has taken it since: there is no other whose end would have to be waited for.
+  if (lease.holder === '' || (former !== undefined && isOurs(former, lease)))
+    return { contender: plain, action: { type: 'take', lease, transitions: lease.transitions + 1 } };
   const same = watched !== undefined && watched.uid === lease.uid && watched.resourceVersion === lease.resourceVersion;
   const since = same ? watched.since : look.receivedAt;
   const left = since + (lease.durationMs ?? timings.durationMs) - look.sentAt;
-  const next = { identity, watched: { uid: lease.uid, resourceVersion: lease.resourceVersion, since } };
+  const next = { ...plain, watched: { uid: lease.uid, resourceVersion: lease.resourceVersion, since } };
   if (same && left <= 0)
     return { contender: next, action: { type: 'take', lease, transitions: lease.transitions + 1 } };
   return {

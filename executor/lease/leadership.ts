@@ -1,5 +1,6 @@
 /** Leader election: terms of one Lease, each under a new name. */
 import { acquireLease } from './acquire.ts';
+import type { LeaseToken } from './decide.ts';
 import type { HeldLease, LossReason } from './held.ts';
 import type { LeaseOptions } from './record.ts';
 
@@ -32,27 +33,38 @@ function holderName(identity: string, uniqueId: () => string): string {
  * @throws what `work` throws, after the Lease was given up.
  */
 export async function lead(options: LeadershipOptions, signal: AbortSignal): Promise<void> {
+  let former: LeaseToken | undefined;
   while (!signal.aborted) {
-    const outcome = await term(options, signal);
-    if (outcome === 'ended') return;
+    const outcome = await term(options, former, signal);
+    if (outcome.type === 'ended') return;
+    ({ former = former } = outcome);
   }
 }
 
-async function term(options: LeadershipOptions, signal: AbortSignal): Promise<'again' | 'ended'> {
+/** `former`: the acquisition of a term that is over. Its work has ended, so a further term need not outwait it. */
+type TermEnd = { readonly type: 'ended' } | { readonly type: 'again'; readonly former?: LeaseToken };
+
+async function term(options: LeadershipOptions, former: LeaseToken | undefined, signal: AbortSignal): Promise<TermEnd> {
   const { identity, uniqueId, onEvent, clock, refusedMs = 10_000 } = options;
   try {
-    const outcome = await acquireLease({ ...options, holder: holderName(identity, uniqueId) }, { signal });
+    const outcome = await acquireLease(
+      { ...options, holder: holderName(identity, uniqueId) },
+      {
+        signal,
+        ...(former === undefined ? {} : { former }),
+      },
+    );
     if (outcome.type === 'held') return await serve(outcome.lease, options, signal);
     onEvent?.({ type: 'refused', message: outcome.message });
     await clock.sleep(refusedMs, signal);
-    return 'again';
+    return { type: 'again' };
   } catch (error) {
-    if (signal.aborted) return 'ended';
+    if (signal.aborted) return { type: 'ended' };
     throw error;
   }
 }
 
-async function serve(lease: HeldLease, options: LeadershipOptions, signal: AbortSignal): Promise<'again' | 'ended'> {
+async function serve(lease: HeldLease, options: LeadershipOptions, signal: AbortSignal): Promise<TermEnd> {
   const { work, onEvent } = options;
   onEvent?.({ type: 'leading', holder: lease.token.holder });
   let failure: { readonly error: unknown } | undefined;
@@ -67,5 +79,5 @@ async function serve(lease: HeldLease, options: LeadershipOptions, signal: Abort
   onEvent?.({ type: 'stopped', reason: lost?.reason ?? 'ended', message: lost?.message ?? 'the work ended' });
   // Work that was interrupted may say so in any way it likes.
   if (failure !== undefined && held && !signal.aborted) throw failure.error;
-  return held ? 'ended' : 'again';
+  return held ? { type: 'ended' } : { type: 'again', former: lease.token };
 }

@@ -144,7 +144,7 @@ async function take(
   const precondition = { uid, resourceVersion: resourceVersionOf(seen) };
   const outcome = await client.apply(bareObject(ref), { fieldManager: disowner, ...precondition, signal });
   if (outcome.type === 'gone') return undefined;
-  if (outcome.type === 'unavailable') return { again: outcome.message };
+  if (outcome.type === 'stale' || outcome.type === 'unavailable') return { again: outcome.message };
   if (!('object' in outcome)) return stays(ref, outcome);
   return names(outcome.object, owner) ? heldByOthers(ref, outcome.object, owner) : undefined;
 }

@@ -4,6 +4,7 @@ import type { Inventory, InventoryNode } from '../../constructs/api/inventory.ts
 import { isObject, type JsonObject } from '../../constructs/lib/json.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
 import { parseYaml } from '../../constructs/lib/yaml.ts';
+import { parseObject } from '../kube/classify.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { type KubeObject, uidOf } from '../kube/types.ts';
 import { retainedTopologies } from './retained.ts';
@@ -72,11 +73,11 @@ async function clusterUIDOf({ client, signal }: CaptureInput, problems: Problem[
 
 async function versionOf({ client, signal }: CaptureInput, problems: Problem[]): Promise<string> {
   const read = await client.getPath('/version', { signal });
-  const text = read.type === 'text' ? read.text : '{}';
-  const version: unknown = JSON.parse(text);
-  const found = isObject(version) && typeof version.gitVersion === 'string' ? version.gitVersion : undefined;
-  if (found !== undefined) return found.replace(/^v/, '');
-  problems.push(unavailable('the version of the API server', read.type === 'text' ? 'it names none' : 'no answer'));
+  // Whoever answers in place of an API server (a login page, a proxy) need not answer in JSON.
+  const found = read.type === 'text' ? parseObject(read.text)?.gitVersion : undefined;
+  if (typeof found === 'string') return found.replace(/^v/, '');
+  const why = 'message' in read ? read.message : read.type === 'text' ? 'it names none' : 'no answer';
+  problems.push(unavailable('the version of the API server', why));
   return '';
 }
 

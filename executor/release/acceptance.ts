@@ -50,6 +50,8 @@ export interface AcceptInput {
   readonly digest: string;
   /** A person pinned this digest: it comes from the retained copies and from nowhere else. */
   readonly pinned: boolean;
+  /** What the annotation says, for messages. */
+  readonly pin?: string;
   readonly previous?: { readonly digest: string; readonly content: PayloadContent; readonly completed: boolean };
   readonly ledger: LedgerStore;
   readonly overridden: ReadonlySet<string>;
@@ -177,7 +179,7 @@ async function preconditions(
   const { client } = deps;
   const { signal } = input;
   const { content } = loaded.payload.index;
-  const rights = await neededRights(client, handledBy(loaded.items, input.previous?.content), loaded.items, signal);
+  const needed = await neededRights(client, handledBy(loaded.items, input.previous?.content), loaded.items, signal);
   return [
     ...checkDependencies(input.spec.dependsOn, deps.releaseOf),
     ...lintMarks(loaded.items, input.release),
@@ -186,7 +188,8 @@ async function preconditions(
     ...(await session.check(loaded.items, deps2(deps, input))),
     ...(await checkRequirements(client, content.requires, signal)),
     ...(await checkSpecs(deps, content, signal)),
-    ...(await missingRights(client, rights, signal)),
+    ...needed.problems,
+    ...(await missingRights(client, needed.rights, signal)),
   ];
 }
 

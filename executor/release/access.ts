@@ -43,39 +43,53 @@ export function handledBy(items: readonly Item[], previous: PayloadContent | und
   ];
 }
 
+/** `none`: the kind is not served and does not come with the payload, so that no right to it is needed. */
+type Plural =
+  | { readonly type: 'plural'; readonly plural: string }
+  | { readonly type: 'none' }
+  | { readonly type: 'unknown'; readonly problem: Problem };
+
 /** Plural name of a kind: as it is served, or as the CRD that comes with the payload says. */
 async function pluralOf(
   client: KubeClient,
-  kind: KindRef,
+  { apiVersion, kind }: KindRef,
   items: readonly Item[],
   signal: AbortSignal,
-): Promise<string | undefined> {
-  const served = await client.resource(kind, { signal });
-  if (served.type === 'resource') return served.resource.plural;
+): Promise<Plural> {
+  const served = await client.resource({ apiVersion, kind }, { signal });
+  if (served.type === 'resource') return { type: 'plural', plural: served.resource.plural };
   const crd = items.find(({ object, entry }) => {
     const names = object.spec?.names;
-    const isCrd = entry.kind === 'CustomResourceDefinition' && object.spec?.group === groupOf(kind.apiVersion);
-    return isCrd && isObject(names) && names.kind === kind.kind;
+    const isCrd = entry.kind === 'CustomResourceDefinition' && object.spec?.group === groupOf(apiVersion);
+    return isCrd && isObject(names) && names.kind === kind;
   });
   const names = crd?.object.spec?.names;
-  return isObject(names) && typeof names.plural === 'string' ? names.plural : undefined;
+  if (isObject(names) && typeof names.plural === 'string') return { type: 'plural', plural: names.plural };
+  if (served.type === 'kindAbsent') return { type: 'none' };
+  const message = `whether the executor's account may write ${kind} of ${apiVersion} is not known: ${served.message}`;
+  const reason = served.type === 'forbidden' ? 'Forbidden' : 'ApiUnavailable';
+  return { type: 'unknown', problem: { reason, message } };
 }
 
-/** The rights that this takes, each once. `items` tell the plurals of kinds that come with the payload. */
+/**
+ * The rights that this takes, each once, and for which kinds the API server did not tell. `items` tell the plurals of kinds
+ * that come with the payload.
+ */
 export async function neededRights(
   client: KubeClient,
   handled: readonly Handled[],
   items: readonly Item[],
   signal: AbortSignal,
-): Promise<NeededRight[]> {
+): Promise<{ readonly rights: readonly NeededRight[]; readonly problems: readonly Problem[] }> {
   const rights = new Map<string, NeededRight & { names: string[] }>();
-  const plurals = new Map<string, string | undefined>();
+  const plurals = new Map<string, Plural>();
   for (const { entry, verbs } of handled) {
     const { apiVersion, kind, namespace, name } = entry;
     const key = `${apiVersion} ${kind}`;
-    if (!plurals.has(key)) plurals.set(key, await pluralOf(client, entry, items, signal));
-    const resource = plurals.get(key);
-    if (resource === undefined) continue;
+    const found = plurals.get(key) ?? (await pluralOf(client, entry, items, signal));
+    plurals.set(key, found);
+    if (found.type !== 'plural') continue;
+    const resource = found.plural;
     // Whatever is handled is also listed, to see what is live of it; a list knows no names.
     for (const verb of ['list' as const, ...verbs]) {
       const place = `${verb} ${groupOf(apiVersion)} ${resource} ${namespace ?? ''}`;
@@ -90,7 +104,8 @@ export async function neededRights(
       rights.set(place, right);
     }
   }
-  return [...rights.values()];
+  const unknown = [...plurals.values()].flatMap((found) => (found.type === 'unknown' ? [found.problem] : []));
+  return { rights: [...rights.values()], problems: unknown };
 }
 
 type Answer = 'allowed' | 'denied' | 'unknown';

@@ -16,7 +16,7 @@ import { retainedStore } from '../source/retained.ts';
 import { payloadSources } from '../source/sources.ts';
 import { dependentsToWake } from './dependents.ts';
 import type { SealedDomain } from './domain.ts';
-import { driftNews } from './drift-news.ts';
+import { driftNews, movedNews } from './drift-news.ts';
 import { edgeOf } from './edge.ts';
 import type { WorkerRecord } from './record.ts';
 import { StatusReporter } from './reporter.ts';
@@ -217,9 +217,14 @@ class Controller {
         this.#options.onRecord?.(name, record);
         told = this.#tell(live(), record, told);
       },
+      told: () => reporter.flush(writing.signal),
       onDrift: (event) => {
         this.#options.onEvent?.(driftNews(event));
         this.#options.onDrift?.(name, event);
+      },
+      onMoved: (moved) => {
+        const release = live();
+        if (release !== undefined) this.#options.onEvent?.(movedNews(release, moved));
       },
       onProblem: (problem) => this.#options.onProblem?.(problem),
     });

@@ -115,7 +115,8 @@ async function prepare(
   const { concurrency } = deps.options;
   const { namespace } = input;
   const { bind, adoption } = session;
-  const judgement = await dryRun({ client, release, items, needs, bind, adoption, namespace, signal, concurrency });
+  const ask = { client, release, items, needs, bind, adoption, namespace, signal, concurrency };
+  const judgement = await dryRun({ ...ask, takeBack: true });
   return { session, survey: { ...looked.survey, needs }, judgement };
 }
 
@@ -150,7 +151,10 @@ function passInput(deps: PassDeps, input: EnforceInput, prepared: Prepared): Pas
   };
 }
 
-/** Runs one pass. Rejects with the signal's reason, or with what a guard throws. */
+/**
+ * Runs one pass. One that waited for gates and went through everything leaves it to the caller to begin the watch over it.
+ * Rejects with the signal's reason, or with what a guard throws.
+ */
 export async function enforce(
   deps: PassDeps,
   domains: readonly SealedDomain[],
@@ -166,7 +170,8 @@ export async function enforce(
     const { fresh: _, ...rest } = input;
     return enforce(deps, domains, rest);
   }
-  keeping.watch();
+  // Of a payload that is in place for the first time people are told before it is watched: the worker sees to both.
+  if (outcome.type !== 'completed' || input.gates !== 'block') keeping.watch();
   return outcome;
 }
 
@@ -193,7 +198,15 @@ export async function observe(
     unavailable: false,
   };
   const pass = passInput(deps, { ...input, gates: 'observe' }, { session, survey: looked.survey, judgement });
-  const context = { ...deps, input: pass, judged: new Map(), counts: { ...noCounts }, waited: false };
+  const context = {
+    ...deps,
+    input: pass,
+    judged: new Map(),
+    counts: { ...noCounts },
+    waited: false,
+    adopted: [],
+    pruned: [],
+  };
   for (const phase of pass.content.phases) {
     const place = items.filter((item) => item.phase === phase.name);
     const inPlace = place.filter(({ id }) =>

@@ -35,6 +35,8 @@ const atRest: ReadonlySet<Outcome['kind']> = new Set([...standing, 'unhealthy'])
 const silence: ReadonlySet<string> = new Set(['ApiUnavailable', 'LeaseLost']);
 const outdated = 'ObservationOutdated';
 
+const isAccepted = { status: 'True', step: 'Accepted', message: 'the payload is accepted' } as const;
+
 export class Journal {
   readonly record: WorkerRecord = initialRecord();
   readonly #clock: Clock;
@@ -157,8 +159,7 @@ export class Journal {
       () => this.#clock.now(),
       (moved) => this.#moved(moved),
     );
-    if (record.desired === record.actual)
-      record.accepted = { status: 'True', step: 'Accepted', message: 'the payload is accepted' };
+    if (record.desired === record.actual) record.accepted = isAccepted;
   }
 
   /** A payload that stayed at hand is enforced again, or looked at: an uninstall of it was taken back or stopped. */
@@ -212,6 +213,8 @@ export class Journal {
   working(): void {
     if (this.#queued) return;
     this.former = false;
+    // It was accepted before something else was asked for, and is asked for again.
+    if (this.record.desired === this.record.actual) this.record.accepted = isAccepted;
     if (!this.completed) this.outcome(workOutcome(this.record, this.#clock.now()));
   }
 

@@ -125,11 +125,13 @@ export class Keeping {
     let watching = false;
     return {
       written: (judged, answer) => this.#keeper.written(judged, answer),
+      moved: this.#deps.onMoved,
       meanwhile: async () => {
         if (!watching) this.#keeper.watch();
         watching = true;
         if (!input.quiesced && this.#keeper.waiting) await this.#mend(input, session);
       },
+      pause: (ms, since, signal) => this.#keeper.pause(ms, since, signal),
     };
   }
 

@@ -1,6 +1,8 @@
 /** Gets hold of a payload: the executor's own copy where it is good, else what its source holds. */
+import { annotations } from '../../constructs/api/constants.ts';
 import type { Payload } from '../../constructs/api/payload-codec.ts';
 import type { AcceptanceStep } from '../../constructs/api/release.ts';
+import { isDigest } from '../../constructs/lib/digest.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
 import { type Item, itemsOf } from '../apply/items.ts';
 import type { Fetched, SourceRevision } from '../source/source.ts';
@@ -24,7 +26,7 @@ export type LoadDeps = Pick<
   'client' | 'namespace' | 'source' | 'retained' | 'allowUnsigned' | 'onStep' | 'onRevision'
 >;
 
-export interface LoadInput extends Pick<AcceptInput, 'release' | 'digest' | 'pinned' | 'signal' | 'spec'> {
+export interface LoadInput extends Pick<AcceptInput, 'release' | 'digest' | 'pinned' | 'pin' | 'signal' | 'spec'> {
   /**
    * The payload was accepted before and is enforced: it stays so when the key that signed it is no longer trusted, and a
    * copy that is damaged is made anew. Called before that is written. @throws when this process may not write.
@@ -41,9 +43,11 @@ const refuse = (step: AcceptanceStep, problems: readonly Problem[]): LoadOutcome
   refused: { type: 'refused', step, problems, retry: retryOfAll(problems) },
 });
 
-const notRetained = (digest: string): Problem => ({
+const notRetained = (pin: string): Problem => ({
   reason: 'PinNotRetained',
-  message: `payload ${digest} is not among the retained copies`,
+  message: isDigest(pin)
+    ? `payload ${pin} is not among the retained copies`
+    : `annotation ${annotations.pin} says ${JSON.stringify(pin.slice(0, 100))}, which is not the digest of a payload`,
   remedy: 'pin a digest of status.history that is still retained, or remove the annotation keelson.dev/pin',
 });
 
@@ -62,7 +66,7 @@ export async function loadPayload(deps: LoadDeps, input: LoadInput): Promise<Loa
   deps.onStep('Fetch');
   const kept = await deps.retained.fetch(wanted, input.signal);
   if (kept.type === 'unavailable') return refuse('Fetch', [kept.problem]);
-  if (kept.type === 'incomplete' && input.pinned) return refuse('Fetch', [notRetained(input.digest)]);
+  if (kept.type === 'incomplete' && input.pinned) return refuse('Fetch', [notRetained(input.pin ?? input.digest)]);
   const trust = await readTrustSecret(deps.client, deps.namespace, input.signal);
   if (trust.type === 'unavailable') return refuse('Verify', [trust.problem]);
   const look: Look = async (archive, acceptedBefore = false) => {

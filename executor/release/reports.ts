@@ -156,7 +156,14 @@ function parsePlan(text: JsonValue | undefined): JsonObject | undefined {
 export async function storeReport(client: KubeClient, report: KubeObject, signal: AbortSignal): Promise<Problem[]> {
   const outcome = await client.apply(report, { fieldManager: managers.objects, signal });
   if ('object' in outcome) return [];
-  return [{ reason: 'ReportNotWritten', message: outcome.message, object: `ConfigMap ${report.metadata.name ?? ''}` }];
+  return [
+    {
+      reason: 'ReportNotWritten',
+      message: outcome.message,
+      object: `ConfigMap ${report.metadata.name ?? ''}`,
+      ...(outcome.type === 'conflict' ? { remedy: 'delete it: it is written anew' } : {}),
+    },
+  ];
 }
 
 /** Deletes the problem reports of a release: what they tell of is over. One that can not be deleted now goes next time. */

@@ -55,7 +55,8 @@ export function problemText(problem: Problem): string {
   return redact(where === '' ? problem.message : `${where}: ${problem.message}`);
 }
 
-const describeId = (id: string): string => {
+/** How people read the id of an object. */
+export const describeId = (id: string): string => {
   const { group, ...identity } = parseObjectId(id);
   return describeObject({ apiVersion: group === '' ? 'v1' : `${group}/v1`, ...identity });
 };
@@ -170,7 +171,8 @@ function ownConditions(record: WorkerRecord): DomainCondition[] {
     conditions.push({ type, status: 'True', reason, message });
   };
   if (record.unverified !== undefined) loud('Unverified', 'SignatureMissing', record.unverified);
-  if (record.pin !== undefined) loud('Pinned', 'PinAnnotation', `annotation keelson.dev/pin enforces ${record.pin}`);
+  if (record.pin !== undefined)
+    loud('Pinned', 'PinAnnotation', `annotation keelson.dev/pin asks for ${record.pin.slice(0, 100)}`);
   if (record.hold !== undefined) loud('Held', 'HoldAnnotation', `annotation keelson.dev/hold: ${record.hold}`);
   if (record.span !== undefined) {
     const pause = record.pauseWaits ? '; the pause takes effect when it is left' : '';

@@ -27,6 +27,13 @@ export function standsUntil({ lookedAt, answersSince }: Sight, { everyMs, graceM
   return lookedAt + everyMs + graceMs;
 }
 
+/**
+ * From when on who begins now has its grace: from now, or from the server's return when that was within a grace, since the
+ * statuses that are there are from before the outage. Pure.
+ */
+export const startOfGrace = (now: number, returned: number | undefined, graceMs: number): number =>
+  returned !== undefined && now - returned < graceMs ? returned : now;
+
 export interface TrustOptions extends TrustTimings {
   readonly clock: Clock;
   readonly contact: Contact;
@@ -38,13 +45,12 @@ export interface TrustOptions extends TrustTimings {
 /** Watches over one status until the signal aborts. Never rejects. */
 export async function watchTrust(options: TrustOptions, signal: AbortSignal): Promise<void> {
   const { clock, contact, lookedAt, over } = options;
-  const begun = clock.monotonic();
+  const begun = startOfGrace(clock.monotonic(), contact.returned, options.graceMs);
   const wake = new Wake(clock);
   const deaf = contact.listen(() => wake.set());
   let told: number | undefined;
   while (!signal.aborted) {
     const { since } = contact;
-    // A process that has just begun has its grace as well.
     const answersSince = since === undefined ? undefined : Math.max(since, begun);
     const until = standsUntil({ lookedAt: lookedAt(), answersSince }, options);
     const left = until - clock.monotonic();

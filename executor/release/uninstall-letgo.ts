@@ -137,7 +137,7 @@ async function takeOff(
     signal,
   });
   if (outcome.type === 'gone') return undefined;
-  if (outcome.type === 'unavailable') return { again: outcome.message };
+  if (outcome.type === 'stale' || outcome.type === 'unavailable') return { again: outcome.message };
   if (!('object' in outcome)) return failed(ref, outcome);
   return stillMarked(ref, outcome.object);
 }

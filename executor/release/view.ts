@@ -2,7 +2,7 @@
 import { annotations } from '../../constructs/api/constants.ts';
 import { type ReleaseSpec, type ReleaseStatus, releaseSpec, releaseStatus } from '../../constructs/api/release.ts';
 import { readShape } from '../../constructs/api/shape.ts';
-import { isDigest } from '../../constructs/lib/digest.ts';
+import { isDigest, sha256Digest } from '../../constructs/lib/digest.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
 import type { KubeObject } from '../kube/types.ts';
 
@@ -13,7 +13,7 @@ export interface ReleaseView {
   readonly spec: ReleaseSpec;
   /** As stored; undefined when it can not be read, which a new one then replaces. */
   readonly status: ReleaseStatus | undefined;
-  /** Digest that a person pinned. */
+  /** What the pin annotation says: the digest of a payload, unless somebody mistyped it. */
   readonly pin?: string;
   /** What the hold annotation says. */
   readonly hold?: string;
@@ -41,11 +41,6 @@ export function readRelease(object: KubeObject): ViewRead {
   if (!spec.ok) return spec;
   const notes = metadata.annotations ?? {};
   const pin = notes[annotations.pin];
-  if (pin !== undefined && !isDigest(pin))
-    return {
-      ok: false,
-      problems: [{ ...where, message: `annotation ${annotations.pin} is not a digest`, value: pin }],
-    };
   const status = readShape(releaseStatus, object.status ?? {}, where);
   const hold = notes[annotations.hold];
   const quiesce = notes[annotations.quiesce];
@@ -69,8 +64,14 @@ export function readRelease(object: KubeObject): ViewRead {
   };
 }
 
-/** Digest of the payload that is wanted: the pin, or what the spec names. */
-export const desiredDigest = (view: ReleaseView): string => view.pin ?? view.spec.payload.digest;
+/**
+ * Digest of the payload that is wanted: the pin, or what the spec names. A pin that is no digest still is one: it stands for
+ * a payload that nobody has, so that nothing else comes in its place, and status says why.
+ */
+export const desiredDigest = ({ pin, spec }: ReleaseView): string => {
+  if (pin === undefined) return spec.payload.digest;
+  return isDigest(pin) ? pin : sha256Digest(pin);
+};
 
 /** Whether a person has approved that the release goes, and nothing stops it: what is held or paused is not written. */
 export const leaves = (view: ReleaseView): boolean =>
@@ -79,7 +80,9 @@ export const leaves = (view: ReleaseView): boolean =>
 /** What makes two views the same work: a pass goes on only as long as this stays. */
 export function workIdentity(view: ReleaseView): string {
   const { spec, uid, pin, hold, quiesce, uninstall, deleting } = view;
-  return JSON.stringify([uid, spec, pin ?? '', hold ?? '', quiesce ?? '', uninstall ?? '', deleting]);
+  // An annotation without a value is one all the same.
+  const marks = [pin, hold, quiesce, uninstall].map((mark) => mark ?? null);
+  return JSON.stringify([uid, spec, marks, deleting]);
 }
 
 /** Ids that the overrides take out of management. */

@@ -3,7 +3,7 @@ import type { BackoffPolicy } from '../../constructs/lib/backoff.ts';
 import type { Clock, Random } from '../../constructs/lib/clock.ts';
 import type { DriftOptions } from '../apply/drift/keeper.ts';
 import type { DriftEvent } from '../apply/drift/mend.ts';
-import type { EngineOptions } from '../apply/engine.ts';
+import type { EngineOptions, Moved } from '../apply/engine.ts';
 import type { KubeClient } from '../kube/client.ts';
 import type { ReflectorProblem } from '../kube/reflector.ts';
 import type { KubeObject } from '../kube/types.ts';
@@ -43,6 +43,9 @@ export interface WorkerDeps {
   readonly releaseOf: (name: string) => KubeObject | undefined;
   /** Told after every change of the record. */
   readonly changed: (record: WorkerRecord) => void;
+  /** Stores what is told of the record now, if it can. Never rejects. */
+  readonly told?: () => Promise<unknown>;
   readonly onDrift: (event: DriftEvent) => void;
+  readonly onMoved: (moved: Moved) => void;
   readonly onProblem: (problem: ReflectorProblem) => void;
 }

@@ -45,6 +45,7 @@ export function acceptInput(
     spec: view.spec,
     digest: desiredDigest(view),
     pinned: view.pin !== undefined,
+    ...(view.pin === undefined ? {} : { pin: view.pin }),
     ledger,
     overridden: overriddenIds(view.spec),
     signal,

@@ -19,6 +19,7 @@ import type { WorkerRecord } from './record.ts';
 import { acceptedRemovals, prunedOf } from './reports.ts';
 import { type Retry, retryOfAll } from './retry.ts';
 import { transitionOf } from './spans.ts';
+import { tellFirst } from './tell-first.ts';
 import { uninstallTurn } from './uninstall-turn.ts';
 import { leaves, type ReleaseView, workIdentity } from './view.ts';
 import { Wake } from './wake.ts';
@@ -369,6 +370,7 @@ export class ReleaseWorker {
     const first = !this.#journal.completed;
     this.#journal.finished(outcome, view.requestedAt);
     if (first) {
+      await tellFirst(this.#deps, this.#keeping, signal);
       this.#prune = nothingPlanned;
       await dropOld(this.#deps, view, this.record.actual, signal);
       await this.#reports.drop(signal);

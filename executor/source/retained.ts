@@ -2,6 +2,7 @@
 import { annotations, configMapNames, managers } from '../../constructs/api/constants.ts';
 import { type ChunkConfigMap, chunkKey, chunkPayload } from '../../constructs/api/payload-chunks.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
+import { eachLimited } from '../apply/concurrency.ts';
 import type { KubeClient } from '../kube/client.ts';
 import type { KubeObject } from '../kube/types.ts';
 import { assemble, type ChunkRead, readChunks } from './chunks.ts';
@@ -13,6 +14,9 @@ export interface RetainedStore extends PayloadSource {
   /** Deletes the oldest copies beyond `retain`, and never one of `keep`. Answers the digests that were dropped. */
   drop(release: string, keep: ReadonlySet<string>, retain: number, signal: AbortSignal): Promise<string[]>;
 }
+
+/** How many chunks are stored at once. */
+const sideBySide = 4;
 
 const withRevision = (chunk: ChunkConfigMap, revision: string): ChunkConfigMap => ({
   ...chunk,
@@ -95,7 +99,7 @@ export function retainedStore(client: KubeClient, namespace: string): RetainedSt
       .filter((chunk) => belongs(chunk, release, digest))
       .filter(({ metadata, binaryData }) => content.get(metadata.name) !== (binaryData?.[chunkKey] ?? ''));
     const problems = await clear(damaged, signal);
-    for (const plain of wanted) {
+    await eachLimited(wanted, sideBySide, async (plain) => {
       const chunk = revision === undefined ? plain : withRevision(plain, revision);
       const outcome = await client.apply(chunk as unknown as KubeObject, { fieldManager: managers.objects, signal });
       if (outcome.type !== 'created' && outcome.type !== 'configured' && outcome.type !== 'unchanged')
@@ -104,7 +108,7 @@ export function retainedStore(client: KubeClient, namespace: string): RetainedSt
           message: outcome.message,
           object: `ConfigMap ${namespace}/${chunk.metadata.name}`,
         });
-    }
+    });
     return problems;
   }
 

@@ -1,3 +1,4 @@
+import { ProblemError } from '../../constructs/lib/problems.ts';
 import { type Git, GitError } from './git.ts';
 
 /** A file of a commit. */
@@ -15,7 +16,7 @@ export interface CommittedFolder {
 
 /**
  * Lists a folder of a commit; paths are below the folder. A folder that is not there is empty.
- * @throws GitError when the revision is not known.
+ * @throws ProblemError when the revision is not known.
  */
 export async function listCommitted(git: Git, revision: string, folder: string): Promise<CommittedFolder> {
   const commit = await resolveCommit(git, revision);
@@ -34,12 +35,27 @@ export async function listCommitted(git: Git, revision: string, folder: string):
   return { files, others };
 }
 
-/** The commit that a revision names. @throws GitError when there is none. */
+/** The commit that a revision names. @throws ProblemError when there is none. */
 export async function resolveCommit(git: Git, revision: string): Promise<string> {
   // A revision that begins with a dash would be read as an option.
-  if (revision.startsWith('-')) throw new GitError(`'${revision}' is not a revision`, 128);
-  return (await git.run('rev-parse', '--verify', '--quiet', `${revision}^{commit}`)).trim();
+  if (revision.startsWith('-')) throw unknownRevision(revision);
+  try {
+    return (await git.run('rev-parse', '--verify', '--quiet', `${revision}^{commit}`)).trim();
+  } catch (error) {
+    // Of what is no commit git says nothing at all.
+    throw error instanceof GitError && error.exitCode === 1 ? unknownRevision(revision) : error;
+  }
 }
+
+const unknownRevision = (revision: string): ProblemError =>
+  new ProblemError([
+    {
+      reason: 'CommandInvalid',
+      message: 'the revision names no commit',
+      value: revision,
+      remedy: 'name a commit, a branch or a tag of that repository, and fetch what a shallow clone lacks',
+    },
+  ]);
 
 /** Contents of files of a commit, by path. */
 export async function readCommitted(git: Git, files: readonly CommittedFile[]): Promise<Map<string, Uint8Array>> {

@@ -11,12 +11,43 @@ export interface Changes {
 export const isEmpty = (changes: Changes): boolean =>
   changes.added.length + changes.changed.length + changes.removed.length === 0;
 
-/** Paths that the previous publisher wrote: those of its list, and the list itself. */
-export function publishedPaths(list: Uint8Array | undefined): { paths: Set<string>; problems: Problem[] } {
+/** Paths that the previous publisher of `cluster` wrote: those of its list, and the list itself. */
+export function publishedPaths(
+  list: Uint8Array | undefined,
+  cluster: string,
+): { paths: Set<string>; problems: Problem[] } {
   if (list === undefined) return { paths: new Set(), problems: [] };
   const read = readTreeIndex(list);
   if (!read.ok) return { paths: new Set(), problems: read.problems };
+  if (read.value.cluster !== cluster) return { paths: new Set(), problems: [taken(read.value.cluster, cluster)] };
   return { paths: new Set([...read.value.files.map((file) => file.path), treeFile]), problems: [] };
+}
+
+const taken = (owner: string, cluster: string): Problem => ({
+  reason: 'TreeTaken',
+  message: `the tree of cluster ${owner} stands here, and cluster ${cluster} would be written over it`,
+  file: treeFile,
+  remedy:
+    'give each cluster a folder of its own (spec.delivery.path); if the cluster was renamed, or the old one is gone, remove the old tree first',
+});
+
+/** Clusters whose trees would go to one place: a problem for each that is not the first. */
+export function sharedPlaces(trees: readonly { readonly cluster: string; readonly place: string }[]): Problem[] {
+  const first = new Map<string, string>();
+  return trees.flatMap(({ cluster, place }): Problem[] => {
+    const owner = first.get(place);
+    if (owner === undefined) first.set(place, cluster);
+    if (owner === undefined) return [];
+    return [
+      {
+        reason: 'TreeTaken',
+        message: `clusters ${owner} and ${cluster} would be written over one another`,
+        path: 'spec.delivery.path',
+        value: place,
+        remedy: 'give each cluster a folder of its own (spec.delivery.path), and another metadata.name',
+      },
+    ];
+  });
 }
 
 /**

@@ -81,7 +81,7 @@ export async function publish(input: PublishInput): Promise<PublishOutcome> {
 async function publishOnce(input: PublishInput, scratch: Scratch, attempts: number): Promise<PublishOutcome | 'lost'> {
   const head = await scratch.refresh();
   const standing = await scratch.standing(head);
-  const { paths, problems: broken } = publishedPaths(standing.get(treeFile));
+  const { paths, problems: broken } = publishedPaths(standing.get(treeFile), input.cluster);
   if (broken.length > 0) return refused(...broken.map((p) => ({ ...p, file: `${input.target.path}/${p.file}` })));
   const older = await compareSpecs(input, scratch.git, head);
   if (older !== undefined) return older;

@@ -1,8 +1,10 @@
 import { createHash } from 'node:crypto';
-import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import type { Tree } from '../../constructs/api/tree.ts';
+import { makeFolder } from '../../constructs/lib/makefolder.ts';
+import { type Problem, refuseProblems } from '../../constructs/lib/problems.ts';
 import { scratchFolder } from '../../constructs/lib/scratchfolder.ts';
 import { listCommitted } from '../git/files.ts';
 import { type Git, type GitOptions, openGit } from '../git/git.ts';
@@ -16,7 +18,10 @@ export interface Scratch {
   refresh(): Promise<string | undefined>;
   /** What stands in the folder of the cluster. */
   standing(head: string | undefined): Promise<Tree>;
-  /** Writes the changes of a tree into the work tree and the index. */
+  /**
+   * Writes the changes of a tree into the work tree and the index.
+   * @throws ProblemError when a link, a nested repository or a file stands where the tree has something else: nothing is written.
+   */
   stage(changes: Changes, tree: Tree): Promise<void>;
   dispose(): Promise<void>;
 }
@@ -26,8 +31,13 @@ const remoteRef = 'refs/remotes/origin/published';
 export async function openScratch(target: Target, options: GitOptions): Promise<Scratch> {
   const { path: directory, dispose } = await scratchFolder(tmpdir(), 'keelson-publish-');
   const git = openGit(directory, options);
-  await git.run('init', '--quiet', '--initial-branch=published');
-  await git.run('remote', 'add', '--', 'origin', target.url);
+  try {
+    await git.run('init', '--quiet', '--initial-branch=published');
+    await git.run('remote', 'add', '--', 'origin', target.url);
+  } catch (error) {
+    await dispose();
+    throw error;
+  }
   return {
     git,
     async refresh() {
@@ -44,10 +54,11 @@ export async function openScratch(target: Target, options: GitOptions): Promise<
       return new Map((await Promise.all(read)).sort(([a], [b]) => (a < b ? -1 : 1)));
     },
     async stage(changes, tree) {
+      refuseProblems(await inTheWay(git, target.path, changes, tree));
       const folder = join(directory, target.path);
       for (const path of changes.removed) await rm(join(folder, path), { force: true });
       for (const path of [...changes.added, ...changes.changed]) {
-        await mkdir(dirname(join(folder, path)), { recursive: true });
+        await makeFolder(dirname(join(folder, path)));
         await writeFile(join(folder, path), tree.get(path) ?? '', { mode: 0o644 });
       }
       const touched = [...changes.added, ...changes.changed, ...changes.removed];
@@ -59,6 +70,40 @@ export async function openScratch(target: Target, options: GitOptions): Promise<
     },
     dispose,
   };
+}
+
+/** Modes of what Git keeps beside plain files. */
+const [linkMode, repositoryMode] = ['120000', '160000'];
+
+/**
+ * What was committed where the tree has a folder, or as a link where it has a file. Whoever may push to the repository
+ * must not choose where on this machine the publisher writes.
+ */
+async function inTheWay(git: Git, folder: string, changes: Changes, tree: Tree): Promise<Problem[]> {
+  const files = new Set([...tree.keys()].map((path) => `${folder}/${path}`));
+  const folders = new Set([...files].flatMap(foldersAbove));
+  const going = new Set(changes.removed.map((path) => `${folder}/${path}`));
+  const text = await git.run('ls-files', '--stage', '-z');
+  return text.split('\u0000').flatMap((line): Problem[] => {
+    const [, mode, path = ''] = /^([0-7]{6}) [0-9a-f]+ 0\t(.+)$/s.exec(line) ?? [];
+    if (mode === undefined || going.has(path)) return [];
+    const plain = mode !== linkMode && mode !== repositoryMode;
+    if (!folders.has(path) && (plain || !files.has(path))) return [];
+    const what = mode === linkMode ? 'a link' : plain ? 'a file' : 'a nested repository';
+    return [
+      {
+        reason: 'ForeignFile',
+        message: `${what} stands where the tree has a ${folders.has(path) ? 'folder' : 'file'}`,
+        file: path,
+        remedy: 'remove it from the rendered repository, or publish to another folder (spec.delivery.path)',
+      },
+    ];
+  });
+}
+
+function foldersAbove(path: string): string[] {
+  const above = dirname(path);
+  return above === '.' ? [] : [above, ...foldersAbove(above)];
 }
 
 /** Paths are given in parts: a command line has a limit. */

@@ -3,11 +3,12 @@
  * and answer this very question; everything else (a miss, damage, a full disk) costs time and nothing else.
  */
 import { randomUUID } from 'node:crypto';
-import { mkdir, readdir, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises';
+import { readdir, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Clock } from '../../constructs/lib/clock.ts';
 import { sha256Hex } from '../../constructs/lib/digest.ts';
 import { canonicalJson, isObject, type JsonObject, type JsonValue } from '../../constructs/lib/json.ts';
+import { makeFolder } from '../../constructs/lib/makefolder.ts';
 
 /** What an entry is about. */
 export type CacheKind = 'document' | 'helm' | 'outcome';
@@ -82,7 +83,7 @@ export function createRenderCache(options: RenderCacheOptions): RenderCache {
       const { path, id } = nameOf(kind, question);
       const part = `${path}.${randomUUID()}.part`;
       try {
-        await mkdir(join(home, kind), { recursive: true, mode: 0o700 });
+        await makeFolder(join(home, kind), 0o700);
         await files.write(part, sealed(id, value));
         await rename(part, path);
         written = true;

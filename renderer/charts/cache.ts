@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import { mkdir, open, readFile, rename, rm, stat } from 'node:fs/promises';
+import { open, readFile, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Digest, sha256Digest } from '../../constructs/lib/digest.ts';
+import { makeFolder } from '../../constructs/lib/makefolder.ts';
 
 /** What became of a lookup. `corrupt`: something was there, was not what its name says, and was removed. */
 export type CacheRead =
@@ -50,9 +51,7 @@ export const localFiles: CacheFiles = {
   },
   rename,
   remove: (path) => rm(path, { force: true }),
-  makeFolder: async (path) => {
-    await mkdir(path, { recursive: true });
-  },
+  makeFolder,
 };
 
 function reason(error: unknown): string {

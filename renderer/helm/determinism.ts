@@ -1,10 +1,11 @@
 import { randomUUID } from 'node:crypto';
-import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { DeterminismProof } from '../../constructs/api/lock.ts';
 import type { Clock } from '../../constructs/lib/clock.ts';
 import { digestOf } from '../../constructs/lib/digest.ts';
 import { canonicalJson, isObject, type JsonObject, type JsonValue, toPointer } from '../../constructs/lib/json.ts';
+import { makeFolder } from '../../constructs/lib/makefolder.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
 import type { Checked } from '../charts/types.ts';
 import type { Helm } from './open.ts';
@@ -51,7 +52,7 @@ export function createProofStore(locked: readonly DeterminismProof[], folder: st
       const path = pathOf(proof);
       const part = `${path}.${randomUUID()}.part`;
       try {
-        await mkdir(join(folder, 'determinism'), { recursive: true });
+        await makeFolder(join(folder, 'determinism'));
         await writeFile(part, canonicalJson({ ...proof }));
         await rename(part, path);
       } catch {

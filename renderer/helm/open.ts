@@ -7,6 +7,7 @@ import type { Checked } from '../charts/types.ts';
 import { type RunOutcome, run } from '../process/run.ts';
 import { readOutput } from './output.ts';
 import type { RenderInput, RenderOutput } from './types.ts';
+import { readHelmVersion, unsupportedHelm } from './version.ts';
 import { createWorkspace } from './workspace.ts';
 
 export interface HelmOptions {
@@ -97,7 +98,9 @@ export async function openHelm(options: HelmOptions, signal?: AbortSignal): Prom
   const asked = explain(await exec({ args: ['version', '--short'], offsetHours: 0, signal }), 'helm version');
   if (!asked.ok)
     return { ok: false, problems: asked.problems.map((problem) => ({ ...problem, remedy: remedyFor(version) })) };
-  const found = /^v?([0-9]+\.[0-9]+\.[0-9]+(?:-[0-9A-Za-z.-]+)?)(?:\+\S*)?$/.exec(asked.value.trim())?.[1];
+  const found = readHelmVersion(asked.value);
+  const unsupported = found === undefined ? undefined : unsupportedHelm(found, version);
+  if (unsupported !== undefined) return { ok: false, problems: [unsupported] };
   if (found !== version)
     return failure(
       'HelmVersionMismatch',

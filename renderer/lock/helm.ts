@@ -1,10 +1,11 @@
 import { tmpdir } from 'node:os';
 import { ProblemError } from '../../constructs/lib/problems.ts';
+import { readHelmVersion, unsupportedHelm } from '../helm/version.ts';
 import { run } from '../process/run.ts';
 
 /**
  * The version of a helm program, without leading `v`; what a lock records.
- * @throws ProblemError when it does not say one.
+ * @throws ProblemError when it does not say one, or one that Keelson does not work with.
  */
 export async function findHelmVersion(program: string, signal?: AbortSignal): Promise<string> {
   const outcome = await run({
@@ -16,7 +17,9 @@ export async function findHelmVersion(program: string, signal?: AbortSignal): Pr
     ...(signal === undefined ? {} : { signal }),
   });
   const said = outcome.kind === 'exited' && outcome.code === 0 ? outcome.stdout.trim() : '';
-  const version = /^v?([0-9]+\.[0-9]+\.[0-9]+(?:-[0-9A-Za-z.-]+)?)(?:\+\S*)?$/.exec(said)?.[1];
+  const version = readHelmVersion(said);
+  const unsupported = version === undefined ? undefined : unsupportedHelm(version);
+  if (unsupported !== undefined) throw new ProblemError([unsupported]);
   if (version !== undefined) return version;
   throw new ProblemError([
     {

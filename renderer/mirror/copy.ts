@@ -151,6 +151,8 @@ async function copyBlob(
     if (!file.ok) return leftOut(blob, file);
     const put = await target.putBlob(job.to, blob, file.value, signal).finally(() => rm(spool, { force: true }));
     if (!put.ok) return put;
+    // What was not fetched into a file of ours was copied from where it lies.
+    if (!file.value.ours) onBytes(blob.size);
   }
   counts.blobs.done += 1;
   run.onProgress(counts);

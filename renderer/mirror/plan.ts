@@ -67,5 +67,16 @@ export function planMirror(
     else if (place !== undefined && !within(referenceName(to), place)) elsewhere.push({ root, to });
     else jobs.push({ root, to });
   }
+  if (place !== undefined && jobs.length === 0 && elsewhere.length > 0) problems.push(missed(place, elsewhere, file));
   return { jobs, elsewhere, problems };
 }
+
+/** A registry was asked for, and nothing goes there: a wrong name must not look like a mirror that is complete. */
+const missed = (place: string, elsewhere: readonly MirrorJob[], file: string): Problem => ({
+  reason: 'MirrorRuleMissing',
+  message: `no mirror rule leads to that registry; they lead to ${[...new Set(elsewhere.map(({ to }) => to.registry))].sort().join(', ')}`,
+  file,
+  path: 'spec.registries',
+  value: place,
+  remedy: 'correct --to, or leave it out to mirror to wherever the rules lead',
+});

@@ -1,10 +1,11 @@
 /** An OCI image layout in a folder: content by digest, and an index that names it by the references it came from. */
-import { mkdir, readFile } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { digest } from '../../constructs/api/fields.ts';
 import { readShape } from '../../constructs/api/shape.ts';
 import type { Digest } from '../../constructs/lib/digest.ts';
+import { makeFolder } from '../../constructs/lib/makefolder.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
 import { replaceFile } from '../../constructs/lib/replacefile.ts';
 import { DiskTrouble } from './blobfile.ts';
@@ -46,8 +47,8 @@ async function readJson(file: string): Promise<unknown> {
   try {
     return JSON.parse(await readFile(file, 'utf8'));
   } catch (error) {
-    if (error instanceof SyntaxError) return undefined;
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
+    if (error instanceof SyntaxError) return 'no JSON';
+    if (['ENOENT', 'ENOTDIR'].includes((error as NodeJS.ErrnoException).code ?? '')) return null;
     throw error;
   }
 }
@@ -69,7 +70,7 @@ export async function readLayout(folder: string): Promise<LayoutRead> {
 /** Makes the folders and the marker of a layout; what is there stays. @throws DiskTrouble */
 export async function prepareLayout(folder: string): Promise<void> {
   try {
-    await mkdir(join(folder, 'blobs', 'sha256'), { recursive: true });
+    await makeFolder(join(folder, 'blobs', 'sha256'));
   } catch (error) {
     throw new DiskTrouble(folder, error);
   }

@@ -124,6 +124,16 @@ async function isAdopted(
     }
     const verbs = payloadMutations(executor.plan.log).map(({ verb, status }) => `${verb} ${status}`);
     assert.equal([...new Set(verbs)].sort(), ['apply 200', 'patch 200']);
+    const events = await bed.until(
+      '/apis/events.k8s.io/v1/namespaces/keelson-system/events',
+      'the adoption to be told',
+      ({ items }) => items.some(({ reason }: Loose) => reason === 'Adopted'),
+    );
+    const told = events.items.filter(({ reason }: Loose) => reason === 'Adopted');
+    assert.equal(
+      told.map(({ note }: Loose) => note.split(':')[0]),
+      [`${before.size} objects were adopted`],
+    );
 
     await deliver(bed, adopting([manager], { planDigest }), 'it to be carried out', gatesBypassed);
     for (const [id, after] of await liveOf(bed, rendered))

@@ -9,7 +9,8 @@ import { dumpYaml, parseYaml } from '../../constructs/lib/yaml.ts';
 import { kubeconfigText } from '../apiserver/credentials.ts';
 import { serviceAccountToken } from '../apiserver/namespace.ts';
 import { startApiServer } from '../apiserver/server.ts';
-import { commandBed, done, type Said } from './command-bed.ts';
+import { done, type Said } from '../commandline.ts';
+import { commandBed } from './command-bed.ts';
 
 /** From a plan that waits for a person to the commit that lets it through, with the command line at both ends. */
 

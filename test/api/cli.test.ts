@@ -4,12 +4,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { ExitCode, Invocation } from '../../bin/invocation.ts';
-import { main } from '../../bin/program.ts';
-import { systemClock } from '../../constructs/lib/clock.ts';
 import { kubeconfigText } from '../apiserver/credentials.ts';
 import { serviceAccountToken } from '../apiserver/namespace.ts';
 import { startApiServer } from '../apiserver/server.ts';
+import { done, runKeelson, type Said } from '../commandline.ts';
 
 /** The command line from keys to diff, against a real API server and real repositories, its executor on the rendered account. */
 
@@ -26,12 +24,6 @@ const env = {
 writeFileSync(env.GIT_CONFIG_GLOBAL, '[user]\n  name = Tester\n  email = tester@example.com\n');
 const git = (...args: string[]): string => execFileSync('git', args, { cwd: specs, env, encoding: 'utf8' }).trim();
 
-interface Said {
-  readonly code: ExitCode;
-  readonly out: string;
-  readonly err: string;
-}
-
 const all: string[] = [];
 
 async function keelson(...args: string[]): Promise<Said> {
@@ -39,27 +31,10 @@ async function keelson(...args: string[]): Promise<Said> {
 }
 
 async function keelsonWith(signal: AbortSignal, args: string[]): Promise<Said> {
-  const out: string[] = [];
-  const err: string[] = [];
-  const invocation: Invocation = {
-    env,
-    cwd: specs,
-    clock: systemClock,
-    random: Math.random,
-    signal,
-    out: (text) => void out.push(text),
-    err: (text) => void err.push(text),
-    terminal: false,
-  };
-  const code = await main(args, invocation);
-  all.push(...out, ...err);
-  return { code, out: out.join('\n'), err: err.join('\n') };
-}
-
-const done = (said: Said): Said => {
-  assert.is(said.code, 0, `${said.out}\n${said.err}`);
+  const said = await runKeelson(args, { env, cwd: specs, signal });
+  all.push(said.out, said.err);
   return said;
-};
+}
 
 const stop = new AbortController();
 let executor: Promise<Said> | undefined;

@@ -2,16 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import * as assert from 'uvu/assert';
-import type { ExitCode, Invocation } from '../../bin/invocation.ts';
-import { main } from '../../bin/program.ts';
-import { systemClock } from '../../constructs/lib/clock.ts';
-
-export interface Said {
-  readonly code: ExitCode;
-  readonly out: string;
-  readonly err: string;
-}
+import { runKeelson, type Said } from '../commandline.ts';
 
 /** The command line in the repository of specs of its own, with the plain cluster in it. */
 export interface CommandBed {
@@ -51,22 +42,7 @@ export function commandBed(more: Record<string, string> = {}): CommandBed {
     folder,
     env,
     git,
-    async keelson(args, signal = new AbortController().signal) {
-      const out: string[] = [];
-      const err: string[] = [];
-      const invocation: Invocation = {
-        env,
-        cwd: specs,
-        clock: systemClock,
-        random: Math.random,
-        signal,
-        out: (text) => void out.push(text),
-        err: (text) => void err.push(text),
-        terminal: false,
-      };
-      const code = await main(args, invocation);
-      return { code, out: out.join('\n'), err: err.join('\n') };
-    },
+    keelson: (args, signal = new AbortController().signal) => runKeelson(args, { env, cwd: specs, signal }),
     edit(path, change) {
       const file = join(folder, path);
       writeFileSync(file, change(readFileSync(file, 'utf8')));
@@ -78,8 +54,3 @@ export function commandBed(more: Record<string, string> = {}): CommandBed {
     dispose: () => rmSync(root, { recursive: true, force: true }),
   };
 }
-
-export const done = (said: Said): Said => {
-  assert.is(said.code, 0, `${said.out}\n${said.err}`);
-  return said;
-};

@@ -4,13 +4,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { Invocation } from '../../bin/invocation.ts';
-import { main } from '../../bin/program.ts';
-import { systemClock } from '../../constructs/lib/clock.ts';
 import type { JsonObject } from '../../constructs/lib/json.ts';
 import { kubeconfigText } from '../apiserver/credentials.ts';
 import { serviceAccountToken } from '../apiserver/namespace.ts';
 import { startApiServer } from '../apiserver/server.ts';
+import { done, runKeelson, type Said } from '../commandline.ts';
 import type { DefinitionsName } from '../tools/catalog.ts';
 import { readDefinitions } from '../tools/definitions.ts';
 import { until } from './kubeBed.ts';
@@ -26,32 +24,8 @@ const plain = readFileSync(join(folder, 'cluster.yaml'), 'utf8');
 
 const gitEnv = { PATH: process.env.PATH ?? '', HOME: root, GIT_CONFIG_NOSYSTEM: '1' };
 
-interface Said {
-  readonly code: number;
-  readonly out: string;
-  readonly err: string;
-}
-
-async function keelson(...args: string[]): Promise<Said> {
-  const out: string[] = [];
-  const err: string[] = [];
-  const invocation: Invocation = {
-    env: { ...gitEnv, KUBECONFIG: server.kubeconfig },
-    cwd: root,
-    clock: systemClock,
-    random: Math.random,
-    signal: AbortSignal.timeout(60_000),
-    out: (text) => void out.push(text),
-    err: (text) => void err.push(text),
-    terminal: false,
-  };
-  return { code: await main(args, invocation), out: out.join('\n'), err: err.join('\n') };
-}
-
-const done = (said: Said): Said => {
-  assert.is(said.code, 0, `${said.out}\n${said.err}`);
-  return said;
-};
+const keelson = (...args: string[]): Promise<Said> =>
+  runKeelson(args, { env: { ...gitEnv, KUBECONFIG: server.kubeconfig }, cwd: root });
 
 /** The tree of the plain cluster, carried by a courier; the folder that holds it. */
 async function renderFor(courier: string): Promise<string> {

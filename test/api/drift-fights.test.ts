@@ -101,6 +101,60 @@ test('another manager’s apply is a fight at once, a value that returns after t
   }
 });
 
+test('a change through another API version of the object is set back like any other, and is no fight', async () => {
+  const bed = await driftBed({
+    phases: ({ names: { namespace } }) => [
+      {
+        name: 'all',
+        manifests: [
+          { object: namespaceObject(namespace) },
+          { object: configMap(namespace, 'beside') },
+          {
+            object: {
+              apiVersion: 'autoscaling/v2',
+              kind: 'HorizontalPodAutoscaler',
+              metadata: { name: 'scaler', namespace },
+              spec: {
+                maxReplicas: 3,
+                scaleTargetRef: { apiVersion: 'apps/v1', kind: 'Deployment', name: 'server' },
+                metrics: [
+                  {
+                    type: 'Resource',
+                    resource: { name: 'cpu', target: { type: 'Utilization', averageUtilization: 60 } },
+                  },
+                ],
+              },
+            },
+          },
+        ],
+      },
+    ],
+  });
+  try {
+    const scaler = async (): Promise<JsonObject> =>
+      (await bed.get(`/apis/autoscaling/v2/namespaces/${bed.names.namespace}/horizontalpodautoscalers/scaler`)) ?? {};
+    const patch = (spec: JsonObject): Promise<string> =>
+      bed.kubectl('patch', 'hpa.v1.autoscaling/scaler', '--type=merge', '-p', JSON.stringify({ spec }));
+    await patch({ maxReplicas: 9 });
+    await until('it is set back', async () => ((await scaler()).spec as JsonObject).maxReplicas === 3);
+    const written = (await scaler()).metadata as { managedFields: { manager: string; apiVersion: string }[] };
+    assert.not.ok(
+      written.managedFields.some(({ manager }) => manager === 'kubectl-patch'),
+      'its entry is gone',
+    );
+    await until('it is told', async () => (await bed.events()).some((line) => /^DriftRepaired scaler: /.test(line)));
+    // This field has no place of its own in our version: nobody holds what differs there, and it is set back all the same.
+    await patch({ targetCPUUtilizationPercentage: 90 });
+    await until('it is set back too', async () =>
+      JSON.stringify((await scaler()).spec).includes('"averageUtilization":60'),
+    );
+    assert.is((await bed.status()).condition('DriftFight'), undefined);
+    assert.equal(bed.plan.violations, []);
+  } finally {
+    await bed.close();
+  }
+});
+
 test('an object that is deleted again and again is a fight too, and no pass creates it meanwhile', async () => {
   const fight = { ...quick.fight, backoff: { initialMs: 60_000, factor: 2, maxMs: 120_000, jitter: 0 } };
   const bed = await driftBed({

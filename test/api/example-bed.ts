@@ -1,10 +1,7 @@
 import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Invocation } from '../../bin/invocation.ts';
-import { main } from '../../bin/program.ts';
 import { readTreeIndex, treeFile } from '../../constructs/api/tree.ts';
-import { systemClock } from '../../constructs/lib/clock.ts';
 import { type Digest, sha256Digest } from '../../constructs/lib/digest.ts';
 import { formatProblems } from '../../constructs/lib/problems.ts';
 import { buildImage } from '../../images/build.ts';
@@ -12,6 +9,7 @@ import { pushImage } from '../../images/push.ts';
 import { maxChartBytes } from '../../renderer/charts/acquire.ts';
 import { createChartCache } from '../../renderer/charts/cache.ts';
 import { type PackagedChart, packageChart } from '../charts/build.ts';
+import { runKeelson } from '../commandline.ts';
 import { startCrane } from '../standins/crane.ts';
 import { pushArtifact, pushBlob } from '../standins/push.ts';
 import { ensureTool } from '../tools/tools.ts';
@@ -96,21 +94,7 @@ export async function openBench(): Promise<Bench> {
       if (registry !== undefined) await redirect(join(copy, 'cluster.yaml'), registry);
       return copy;
     },
-    async keelson(args, more = {}) {
-      const out: string[] = [];
-      const err: string[] = [];
-      const invocation: Invocation = {
-        env: { ...env, ...more },
-        cwd: folder,
-        clock: systemClock,
-        random: Math.random,
-        signal: AbortSignal.timeout(120_000),
-        out: (text) => void out.push(text),
-        err: (text) => void err.push(text),
-        terminal: false,
-      };
-      return { code: await main(args, invocation), out: out.join('\n'), err: err.join('\n') };
-    },
+    keelson: (args, more = {}) => runKeelson(args, { env: { ...env, ...more }, cwd: folder }),
     dispose: () => rm(folder, { recursive: true, force: true }),
   };
 }

@@ -123,6 +123,41 @@ test('held or quiesced while the pass waits for a gate: neither written nor repl
     assert.equal(executor.plan.violations, []);
   }));
 
+test('held between the look and the write of an update: not written over; what only changed, or went, is seen to', () =>
+  withBed(async (bed) => {
+    const executor = bed.executor();
+    const { namespace, release } = bed.names;
+    const maps = ['held', 'changed', 'gone'];
+    const of = (value: string): Promise<BuiltPayload> =>
+      buildPayload({
+        release,
+        key: testKey,
+        phases: [{ name: 'all', manifests: maps.map((name) => ({ object: configMap(namespace, name, { value }) })) }],
+      });
+    const [first, second] = [await of('one'), await of('two')];
+    await want(bed, first);
+    await bed.untilStatus('it is in place', (s) => s.raw.actual === first.digest && is(s, 'Ready', 'True'));
+    const { plan } = executor;
+    plan.resetLog();
+    const apply = { verb: 'apply', resource: 'configmaps', namespace, dryRun: false } as const;
+    const hits = plan.inject({ match: apply, times: maps.length, fault: { kind: 'hang' } });
+    await want(bed, second);
+    await until('all are about to be written', () => hits() === maps.length);
+    await mark(bed, pathOf(bed, 'held'), holdAnnotation, 'by hand');
+    await mark(bed, pathOf(bed, 'changed'), 'example.com/note', 'only a note');
+    await bed.server.admin.expect('DELETE', pathOf(bed, 'gone'));
+    // The writes go out once more, as they were decided on.
+    plan.clear();
+    const values = (): Promise<unknown[]> => Promise.all(maps.map((name) => mapValue(bed, name)));
+    await until('what may be written is', async () => (await values()).filter((value) => value === 'two').length === 2);
+    await bed.untilStatus('the hold is told', (s) => is(s, 'Held', 'True'));
+    const refused = plan.requests(apply).filter(({ status }) => status === 409);
+    assert.equal(refused.map(({ name }) => name).sort(), ['changed', 'gone', 'held']);
+    assert.equal(await values(), ['one', 'two', 'two']);
+    assert.match((await bed.status()).condition('Held')?.message ?? '', /held \(by hand\)/);
+    assert.equal(plan.violations, []);
+  }));
+
 test('a quiesced release under a new payload: nothing that is missing is created, nothing is set back beside a wait', () =>
   withBed(async (bed) => {
     const executor = bed.executor();

@@ -9,7 +9,8 @@ import { waitFor } from '../../constructs/lib/wait.ts';
 import { kubeconfigText } from '../apiserver/credentials.ts';
 import { serviceAccountToken } from '../apiserver/namespace.ts';
 import { startApiServer } from '../apiserver/server.ts';
-import { commandBed, done, type Said } from './command-bed.ts';
+import { done, type Said } from '../commandline.ts';
+import { commandBed } from './command-bed.ts';
 
 /** Keys from the first to the third, and `verify --live` on the way, with a real executor on a real API server. */
 

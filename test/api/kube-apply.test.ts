@@ -1,10 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { systemClock } from '../../constructs/lib/clock.ts';
 import type { JsonObject } from '../../constructs/lib/json.ts';
 import { namespaceTrouble } from '../../executor/apply/namespace.ts';
-import { EventRecorder } from '../../executor/kube/events.ts';
 import type { ApplyOutcome } from '../../executor/kube/outcome.ts';
 import { writeStatus } from '../../executor/kube/status.ts';
 import { type KubeObject, refOf } from '../../executor/kube/types.ts';
@@ -63,6 +61,14 @@ test('created, unchanged, configured; a dry run says so before and stores nothin
   assert.is(stored(same).metadata.resourceVersion, live.metadata.resourceVersion);
   assert.is((await client.apply(first, { fieldManager, live, dryRun: true })).type, 'unchanged');
   const second = configMap(namespace, 'life', { a: '2' });
+  const brief = await client.apply(second, { fieldManager, dryRun: true, metadataOnly: true });
+  assert.is(brief.type, 'configured');
+  if (brief.type === 'configured') {
+    const { uid, resourceVersion } = live.metadata;
+    assert.equal([brief.object.metadata.uid, brief.object.metadata.resourceVersion], [uid, resourceVersion]);
+    assert.is(brief.object.data, undefined);
+    assert.ok(brief.object.metadata.managedFields?.some(({ manager }) => manager === fieldManager));
+  }
   const would = await client.apply(second, { fieldManager, live, dryRun: true });
   assert.is(would.type, 'configured');
   assert.is(stored(would).metadata.resourceVersion, live.metadata.resourceVersion);
@@ -349,35 +355,6 @@ test('1,100 objects: applied within the limiter, listed in pages, cluster-wide a
   assert.equal(one.type === 'listed' && one.items.map((item) => [item.kind, item.metadata.name]), [
     ['ConfigMap', 'm7'],
   ]);
-});
-
-test('an Event about an object is stored, also about one without a namespace', async () => {
-  const { client } = edge;
-  const recorder = new EventRecorder({
-    client,
-    clock: systemClock,
-    uniqueId: randomUUID,
-    reportingController: 'keelson.dev/executor',
-    reportingInstance: 'test',
-    fieldManager,
-  });
-  const map = { apiVersion: 'v1', kind: 'ConfigMap', namespace, name: 'told', uid: randomUUID() };
-  recorder.record({ regarding: map, type: 'Warning', reason: 'DriftFight', action: 'Apply', note: 'x'.repeat(5000) });
-  recorder.record({ regarding: map, type: 'Warning', reason: 'DriftFight', action: 'Apply', note: 'x'.repeat(5000) });
-  recorder.record({
-    regarding: { apiVersion: 'v1', kind: 'Namespace', name: namespace },
-    type: 'Normal',
-    reason: 'Seen',
-    action: 'Look',
-    note: 'ok',
-  });
-  await recorder.flush(5000);
-  assert.equal(recorder.counts, { sent: 3, dropped: 0, waiting: 0 });
-  const stored = await client.list({ apiVersion: 'events.k8s.io/v1', kind: 'Event', namespace });
-  assert.equal(
-    stored.type === 'listed' && stored.items.map((event) => (event.series as JsonObject | undefined)?.count).sort(),
-    [2, undefined],
-  );
 });
 
 test('a review is answered, a path that is no object is read', async () => {

@@ -6,13 +6,14 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { systemClock } from '../../constructs/lib/clock.ts';
 import { waitFor } from '../../constructs/lib/wait.ts';
+import { done } from '../commandline.ts';
 import { layerOf, putWholeImage, shelfOf } from '../pure/mirror-support.ts';
 import { selfSigned } from '../standins/certificate.ts';
 import { startCrane } from '../standins/crane.ts';
 import { type Fault, startRegistry } from '../standins/registry.ts';
 import { exited, kill9, spawnTied } from '../tools/process.ts';
 import { ensureTool } from '../tools/tools.ts';
-import { commandBed, done } from './command-bed.ts';
+import { commandBed } from './command-bed.ts';
 
 /** `keelson mirror` from a registry to a registry by another hand, to a folder and back, killed and refused on the way. */
 

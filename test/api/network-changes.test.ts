@@ -5,8 +5,7 @@
  */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
-import { main } from '../../bin/program.ts';
-import { systemClock } from '../../constructs/lib/clock.ts';
+import { done, runKeelson, type Said } from '../commandline.ts';
 import { until } from './kubeBed.ts';
 import {
   bypass,
@@ -317,23 +316,13 @@ test('what a deleted installation left is uninstalled in the order of Kube-OVN, 
   bed,
   executor,
 }) => {
-  const told: string[] = [];
-  const keelson = (...args: string[]): Promise<number> =>
-    main(['uninstall', releaseName, '--delete', '--no-git-check', ...args], {
-      env: { PATH: process.env.PATH ?? '', HOME: bed.server.directory, KUBECONFIG: bed.server.kubeconfig },
-      cwd: bed.server.directory,
-      clock: systemClock,
-      random: Math.random,
-      signal: AbortSignal.timeout(120_000),
-      out: (text) => void told.push(text),
-      err: (text) => void told.push(text),
-      terminal: false,
-    });
+  const env = { PATH: process.env.PATH ?? '', HOME: bed.server.directory, KUBECONFIG: bed.server.kubeconfig };
+  const keelson = (...args: string[]): Promise<Said> =>
+    runKeelson(['uninstall', releaseName, '--delete', '--no-git-check', ...args], { env, cwd: bed.server.directory });
   const ledger = await bed.ledger();
-  assert.is(await keelson('-o', 'json'), 0, told.join('\n'));
-  const plan = JSON.parse(told.pop() ?? '');
+  const plan = JSON.parse(done(await keelson('-o', 'json')).out);
   executor.plan.resetLog();
-  assert.is(await keelson('--approve', plan.digest), 0, told.join('\n'));
+  done(await keelson('--approve', plan.digest));
   const deleted = executor.plan.log
     .filter(({ verb, status, group }) => verb === 'delete' && status === 200 && group === 'apps')
     .map(({ name = '' }) => name);

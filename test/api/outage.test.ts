@@ -109,13 +109,21 @@ test('an outage longer than a Lease: nothing is written in it, what is there is 
     assert.is((await readyOf(bed)).lastTransitionTime, before.lastTransitionTime, 'it never was anything but True');
   }));
 
-test('a round that does not complete after an outage: True is told no longer than the grace, then Unknown', () =>
+const outdated = ({ durationMs, awayMs }: { readonly durationMs: number; readonly awayMs: number }): Promise<void> =>
   withBed(async (bed) => {
-    const executor = bed.executor({ ...tenth, lease: { ...tenth.lease, durationMs: 60_000 } });
+    let stopped = false;
+    const executor = bed.executor({
+      ...tenth,
+      lease: { ...tenth.lease, durationMs },
+      log: (_level, message) => {
+        stopped ||= message === 'lease stopped';
+      },
+    });
     const built = await build(bed, 'one');
     await settle(bed, built);
     cut(executor);
-    await systemClock.sleep(1_500);
+    await systemClock.sleep(awayMs);
+    assert.is(stopped, awayMs > durationMs);
     executor.plan.clear();
     // The server answers, but a look at the objects of the payload never ends.
     executor.plan.inject({
@@ -133,7 +141,14 @@ test('a round that does not complete after an outage: True is told no longer tha
     assert.ok(ms < 3_000 + 2_500, `True stood for ${ms.toFixed(0)} ms after the outage; the grace is 3000`);
     executor.plan.clear();
     await bed.untilStatus('it is seen again', inPlace(built), 30_000);
-  }));
+  });
+
+for (const { lease, durationMs, awayMs } of [
+  { lease: 'kept', durationMs: 60_000, awayMs: 1_500 },
+  { lease: 'lost', durationMs: 3_000, awayMs: 4_000 },
+])
+  test(`no round completes after an outage, the Lease ${lease}: True is told for the grace, then Unknown`, () =>
+    outdated({ durationMs, awayMs }));
 
 test('an outage in the middle of a phase: the pass is given up, and the next begins with a list', () =>
   withBed(async (bed) => {

@@ -72,6 +72,14 @@ test('npx runs it', async ({ home }) => {
   assert.is(unknown.code, 2, unknown.stderr);
 });
 
+test('it builds its own image, of itself and the pinned Node, with nothing else at hand', async ({ home }) => {
+  const build = ['--no-install', 'keelson', 'image', 'build', '--oci', 'image', '-o', 'json'];
+  const built = JSON.parse(await done(run('npx', build, { cwd: home, limitMs })));
+  const index = JSON.parse(await readFile(join(home, 'image/index.json'), 'utf8'));
+  assert.is(index.manifests[0].digest, built.digest);
+  await rm(join(home, 'image'), { recursive: true });
+});
+
 test('whatever Node starts it, exit status and output are the same', async ({ home }) => {
   const shim = join(home, 'node_modules/keelson/bin/keelson.mjs');
   // The one on the PATH may be too old for the program itself.

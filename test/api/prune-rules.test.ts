@@ -5,6 +5,7 @@ import * as assert from 'uvu/assert';
 import { systemClock } from '../../constructs/lib/clock.ts';
 import type { JsonObject } from '../../constructs/lib/json.ts';
 import { waitFor } from '../../constructs/lib/wait.ts';
+import { until } from './kubeBed.ts';
 import {
   build,
   deliver,
@@ -68,6 +69,16 @@ test('what is kept stays, annotation or not, and so does another object of the n
     await bed.untilStatus('the rest to go', (s) => is(s, 'Ready', 'True') && s.raw.ledger.count === 1);
     const gone = payloadMutations(executor.plan, bed.system).map(({ verb, name }) => `${verb} ${name}`);
     assert.equal(gone.sort(), ['delete b', 'delete c']);
+    let events: JsonObject[] = [];
+    await until('it to be told', async () => {
+      const { body } = await admin.expect('GET', `/apis/events.k8s.io/v1/namespaces/${bed.system}/events`);
+      events = body.items.filter(({ reason }: JsonObject) => reason === 'Pruned');
+      return events.length > 0;
+    });
+    assert.equal(
+      events.map(({ note, type }) => [note, type]),
+      [[`2 objects were removed: ConfigMap ${namespace}/b, ConfigMap ${namespace}/c`, 'Normal']],
+    );
     const { metadata } = (await bed.get(pathOf(bed, 'd'))) as { metadata: JsonObject };
     assert.is(metadata.uid, stranger.metadata.uid);
     for (const path of [

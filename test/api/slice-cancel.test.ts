@@ -73,6 +73,7 @@ function drive(bed: SliceBed, gatePollMs: number): Driven {
     check: () => undefined,
     releaseOf: () => undefined,
     onDrift: () => undefined,
+    onMoved: () => undefined,
     onProblem: () => undefined,
     changed: ({ desired }: WorkerRecord) => {
       if (desired !== undefined && !takenUp.has(desired)) takenUp.set(desired, performance.now());

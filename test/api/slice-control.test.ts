@@ -70,6 +70,10 @@ test('hold on a Release, and on one object', () =>
     await bed.annotate(holdAnnotation, 'incident 12');
     const held = await bed.untilStatus('it is held', (s) => s.condition('Held')?.status === 'True');
     assert.match(held.condition('Held')?.message ?? '', /incident 12/);
+    await bed.annotate(holdAnnotation, null);
+    await bed.untilStatus('it is let go', (s) => s.condition('Held') === undefined);
+    await bed.annotate(holdAnnotation, '');
+    await bed.untilStatus('no reason is needed', (s) => s.condition('Held')?.status === 'True');
     const second = await simple(bed, 'two');
     await bed.deliver(second);
     await bed.applyRelease(second);
@@ -109,6 +113,20 @@ test('pin: a retained payload is enforced until the annotation goes; one that is
     await bed.annotate(pinAnnotation, `sha256:${'0'.repeat(64)}`);
     await bed.untilStatus('an unknown pin is refused', (s) => s.condition('Accepted')?.reason === 'PinNotRetained');
     assert.equal(await dataOf(bed, 'a'), { value: 'one' });
+    for (const text of ['latest', '']) {
+      await bed.annotate(pinAnnotation, text);
+      const said = `keelson.dev/pin says "${text}", which is not the digest`;
+      await bed.untilStatus(
+        'a pin that is no digest is told',
+        (s) => s.condition('Ready')?.message.includes(said) === true,
+      );
+      assert.equal(await dataOf(bed, 'a'), { value: 'one' });
+    }
+    await bed.annotate(pinAnnotation, first.digest);
+    await bed.untilStatus(
+      'what was accepted before is told as accepted',
+      (s) => is(s, 'Ready', 'True') && is(s, 'Accepted', 'True'),
+    );
     await bed.annotate(pinAnnotation, null);
     await bed.untilStatus('the spec rules again', (s) => s.raw.actual === second.digest && is(s, 'Ready', 'True'));
     assert.equal(await dataOf(bed, 'a'), { value: 'two' });

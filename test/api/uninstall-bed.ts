@@ -1,39 +1,20 @@
 import * as assert from 'uvu/assert';
-import type { Invocation } from '../../bin/invocation.ts';
-import { main } from '../../bin/program.ts';
 import { labels } from '../../constructs/api/constants.ts';
-import { systemClock } from '../../constructs/lib/clock.ts';
 import type { JsonObject } from '../../constructs/lib/json.ts';
 import type { ApiServer } from '../apiserver/server.ts';
+import { runKeelson, type Said } from '../commandline.ts';
 import type { SliceBed } from './slice-bed.ts';
 import { configMap, deployment, type PhaseInput } from './slice-payload.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: tests read objects loosely
 type Loose = any;
 
-interface Said {
-  readonly code: number;
-  readonly out: string;
-  readonly err: string;
-}
-
 /** The command as a person runs it, against this server. */
 export function uninstaller(server: ApiServer) {
-  async function uninstall({ system, names }: SliceBed, ...flags: string[]): Promise<Said> {
-    const out: string[] = [];
-    const err: string[] = [];
-    const invocation: Invocation = {
-      env: { PATH: process.env.PATH ?? '', HOME: server.directory, KUBECONFIG: server.kubeconfig },
-      cwd: server.directory,
-      clock: systemClock,
-      random: Math.random,
-      signal: AbortSignal.timeout(120_000),
-      out: (text) => void out.push(text),
-      err: (text) => void err.push(text),
-      terminal: false,
-    };
-    const code = await main(['uninstall', names.release, '--no-git-check', ...flags, '-n', system], invocation);
-    return { code, out: out.join('\n'), err: err.join('\n') };
+  function uninstall({ system, names }: SliceBed, ...flags: string[]): Promise<Said> {
+    const env = { PATH: process.env.PATH ?? '', HOME: server.directory, KUBECONFIG: server.kubeconfig };
+    const args = ['uninstall', names.release, '--no-git-check', ...flags, '-n', system];
+    return runKeelson(args, { env, cwd: server.directory });
   }
   return {
     uninstall,

@@ -21,22 +21,18 @@ function rangeEnd(prefix: string): string {
   return bytes.toString('base64');
 }
 
+const counts = prefixes.map((prefix) => ({ key: base64(prefix), range_end: rangeEnd(prefix), count_only: true }));
+
 interface RangeAnswer {
   readonly count?: string;
   readonly kvs?: readonly { readonly mod_revision: string; readonly value?: string }[];
 }
 
-/** What one look saw. */
-export interface Look {
-  /** Objects of the corpus that are stored. */
-  readonly stored: number;
-  /** A custom resource that is looked at along with them. */
-  readonly object: unknown;
-}
-
 export interface EtcdView {
-  /** How many objects of the corpus are stored, and one custom resource by its key below /registry/. */
-  look(key: string): Promise<Look>;
+  /** How many objects of the corpus are stored. */
+  stored(): Promise<number>;
+  /** One custom resource by its key below /registry/; undefined when there is none. */
+  object(key: string): Promise<unknown>;
   /** The newest revision that changed an object of the corpus. */
   newestRevision(): Promise<number>;
 }
@@ -50,18 +46,14 @@ export function etcdView(url: string): EtcdView {
     return (answer.responses ?? []).map(({ response_range }) => response_range ?? {});
   }
   return {
-    async look(key) {
-      const counts = prefixes.map((prefix) => ({
-        key: base64(prefix),
-        range_end: rangeEnd(prefix),
-        count_only: true,
-      }));
-      const answers = await transaction([...counts, { key: base64(`/registry/${key}`) }]);
-      const value = answers.at(-1)?.kvs?.[0]?.value;
-      return {
-        stored: answers.slice(0, -1).reduce((sum, { count }) => sum + Number(count ?? 0), 0),
-        object: value === undefined ? undefined : JSON.parse(Buffer.from(value, 'base64').toString('utf8')),
-      };
+    async stored() {
+      const answers = await transaction(counts);
+      return answers.reduce((sum, { count }) => sum + Number(count ?? 0), 0);
+    },
+    async object(key) {
+      const [answer] = await transaction([{ key: base64(`/registry/${key}`) }]);
+      const value = answer?.kvs?.[0]?.value;
+      return value === undefined ? undefined : JSON.parse(Buffer.from(value, 'base64').toString('utf8'));
     },
     async newestRevision() {
       const ranges = prefixes.map((prefix) => ({

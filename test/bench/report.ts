@@ -78,7 +78,7 @@ export function describe(results: BenchResults): string {
     '',
     ...section(`${objects} mixed objects, cold`, contenders, ({ cold }) => cold),
     ...section('The same again, nothing changed', contenders, ({ again }) => again),
-    ...section('Half of the objects removed', contenders, ({ half }) => half),
+    ...section('Half of the objects removed, no definition among them', contenders, ({ half }) => half),
     ...driftSection(contenders),
     ...section(`${manyObjects} mixed objects, cold`, contenders, ({ many }) => many),
     '### Ratios, cold: time of the peer by ours',

@@ -1,6 +1,7 @@
 /** What all runs come to: spreads, requests for an object, ratios, and whether the targets are met. */
 import type { ApplyResults } from './apply.ts';
 import type { Contender, ContenderName } from './contenders/types.ts';
+import { corpus, halfOf } from './corpus.ts';
 import type { Measured } from './measure.ts';
 import type { BenchOptions } from './options.ts';
 import type { MachineFacts } from './proc.ts';
@@ -112,6 +113,7 @@ export function summarise(
   machine: MachineFacts,
 ): BenchResults {
   const all: Partial<Record<ContenderName, ContenderResult>> = {};
+  const removed = options.objects - halfOf(corpus(options.objects, options.seed)).length;
   for (const { name, title } of contenders) {
     const runs = results.runs.get(name) ?? [];
     const many = results.many.get(name);
@@ -122,7 +124,7 @@ export function summarise(
         options.objects,
       ),
       again: summary(measuredOf(runs, 'again'), options.objects),
-      half: summary(measuredOf(runs, 'half'), options.objects / 2),
+      half: summary(measuredOf(runs, 'half'), removed),
       drift: driftSummary(runs),
       many: many === undefined ? undefined : summary([many.cold], options.manyObjects),
       problems: [...runs, ...(many === undefined ? [] : [many])].flatMap(({ problems }) => problems),

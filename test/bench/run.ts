@@ -1,7 +1,7 @@
 /** One contender in one fresh place: everything it is measured at, in order, and whether it did what it said. */
 import { findDifferences } from './check.ts';
 import type { Contender, Worker } from './contenders/types.ts';
-import type { CorpusObject } from './corpus.ts';
+import { type CorpusObject, halfOf } from './corpus.ts';
 import { type DriftMeasured, measureDrift } from './drift.ts';
 import { type Measured, measure, staysQuiet } from './measure.ts';
 import { openPlace, type Place } from './place.ts';
@@ -59,7 +59,7 @@ async function runIn(
   if (!more) return { cold, problems };
   const again = await measure(place, worker, await worker.again(), objects.length);
   const drift = await measureDrift(place, worker, objects);
-  const kept = objects.filter((_, n) => n % 2 === 0);
+  const kept = halfOf(objects);
   const deed = await worker.keep(kept);
   if (deed === undefined) return { cold, again, drift, problems };
   const half = await measure(place, worker, deed, kept.length);

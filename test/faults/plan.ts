@@ -49,6 +49,9 @@ export interface RequestRecord extends KubeRequest {
   fault?: Fault['kind'] | 'forceRefused';
   /** The status that the client got; absent while it runs and when no answer arrived. */
   status?: number;
+  /** When it came, and when the head of its answer was sent, on the monotonic clock of the proxy's process. */
+  readonly arrivedAt?: number;
+  answeredAt?: number;
 }
 
 /** Names the file to which proxies add violations; the runner sets it and fails the run when the file is not empty. */
@@ -95,7 +98,7 @@ export class FaultPlan {
 
   /** Records a request and decides what happens to it. */
   admit(request: KubeRequest): { record: RequestRecord; fault: Fault | undefined } {
-    const record: RequestRecord = { ...request, sequence: this.log.length + 1 };
+    const record: RequestRecord = { ...request, sequence: this.log.length + 1, arrivedAt: performance.now() };
     this.log.push(record);
     if (request.force) {
       record.fault = 'forceRefused';

@@ -106,6 +106,7 @@ async function serve(
     case 'status': {
       const answer = injectedAnswer(fault);
       record.status = answer.status;
+      record.answeredAt = performance.now();
       response.writeHead(answer.status, answer.headers).end(answer.body);
       return;
     }
@@ -132,6 +133,7 @@ async function passThrough(request: IncomingMessage, response: ServerResponse, p
   // A shaped body has another length than the server said.
   if (fault !== undefined && fault.kind !== 'delay') delete headers['content-length'];
   record.status = answer.statusCode ?? 0;
+  record.answeredAt = performance.now();
   response.writeHead(record.status, headers);
   response.flushHeaders();
   try {

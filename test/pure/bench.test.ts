@@ -5,7 +5,7 @@ import type { AdminClient } from '../apiserver/client.ts';
 import { holds } from '../bench/check.ts';
 import { corpusId } from '../bench/contenders/kubectl.ts';
 import type { Contender } from '../bench/contenders/types.ts';
-import { corpus } from '../bench/corpus.ts';
+import { corpus, halfOf } from '../bench/corpus.ts';
 import type { Measured } from '../bench/measure.ts';
 import { readOptions } from '../bench/options.ts';
 import { machineFacts } from '../bench/proc.ts';
@@ -44,6 +44,14 @@ test('the corpus is the same for the same seed, has the shares it promises, and 
     assert.is(objects.length, count);
     assert.is(new Set(objects.map(corpusId)).size, count);
   }
+});
+
+test('half of the objects go, and no definition', () => {
+  const objects = corpus(1_000, 1);
+  const kept = halfOf(objects);
+  const definitions = (of: typeof objects): number => of.filter(({ phase }) => phase === 'definitions').length;
+  assert.is(definitions(kept), definitions(objects));
+  assert.is(kept.length, 50 + 950 / 2);
 });
 
 test('medians, ranges, ratios', () => {

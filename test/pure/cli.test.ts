@@ -3,32 +3,16 @@ import { closeSync, mkdirSync, openSync, readdirSync, readFileSync, writeFileSyn
 import { dirname, join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { main } from '../../bin/program.ts';
-import { systemClock } from '../../constructs/lib/clock.ts';
+import { visible } from '../../constructs/lib/visible.ts';
 import { parseYaml } from '../../constructs/lib/yaml.ts';
+import { runKeelson, type Said } from '../commandline.ts';
 import { type Copy, using } from './render-support.ts';
 
 /** The command line without a cluster: forms of output, exit statuses, and what it must never say. */
 
-async function keelson(
-  copy: Copy,
-  args: string[],
-  env: Record<string, string> = {},
-): Promise<{ code: number; out: string; err: string }> {
-  const out: string[] = [];
-  const err: string[] = [];
+function keelson(copy: Copy, args: string[], env: Record<string, string> = {}): Promise<Said> {
   const cwd = dirname(dirname(copy.folder));
-  const code = await main(args, {
-    env: { PATH: process.env.PATH, HOME: cwd, ...env },
-    cwd,
-    clock: systemClock,
-    random: Math.random,
-    signal: new AbortController().signal,
-    out: (text) => void out.push(text),
-    err: (text) => void err.push(text),
-    terminal: false,
-  });
-  return { code, out: out.join('\n'), err: err.join('\n') };
+  return runKeelson(args, { env: { PATH: process.env.PATH, HOME: cwd, ...env }, cwd });
 }
 
 test('results come as a table, JSON or YAML, and mean the same', () =>
@@ -49,6 +33,14 @@ test('help is no error; a wrong word, option or argument exits with 2', () =>
     for (const args of [['--help'], ['help', 'plan'], ['--version']]) assert.is((await keelson(copy, args)).code, 0);
     for (const args of [['rendr'], ['render', '--outt'], ['explain'], ['completion', 'tcsh'], ['approve', 'x'], []])
       assert.is((await keelson(copy, args)).code, 2, args.join(' '));
+  }));
+
+test('the help of the executor offers the one role that there is, and another is a wrong argument', () =>
+  using(async (copy) => {
+    const { out } = await keelson(copy, ['executor', '--help']);
+    assert.match(out, /--role <role>.*\(choices:\s+"executor"/s);
+    assert.not.match(out, /storage|addresses|convert/);
+    assert.is((await keelson(copy, ['executor', '--role', 'storage'])).code, 2);
   }));
 
 test('under -o json what is wrong is one JSON object with all problems, whatever it is', () =>
@@ -143,6 +135,34 @@ test('several folders need a choice, and -c may be given more than once', () =>
     );
   }));
 
+test('two clusters never go to one place: neither in one run nor one after the other, by render or by publish', () =>
+  using(async (copy) => {
+    const top = dirname(dirname(copy.folder));
+    const shared = copy
+      .read('cluster.yaml')
+      .replace('branch: rendered', 'branch: rendered\n    path: shared')
+      .replace(/ {2}releases:[\s\S]*/, '');
+    copy.write('cluster.yaml', shared);
+    copy.write('../other/cluster.yaml', shared.replace('name: example', 'name: other'));
+    copy.write('../other/keelson.lock.yaml', copy.read('keelson.lock.yaml').replace('name: example', 'name: other'));
+    const both = ['-c', 'clusters/plain', '-c', 'clusters/other'];
+    const refused = async (...args: string[]): Promise<void> => {
+      const said = await keelson(copy, args);
+      assert.is(said.code, 2, said.err);
+      assert.match(said.err, /TreeTaken/);
+      assert.match(said.err, /example.*other|other.*example/s);
+    };
+    await refused('render', ...both, '--out', 'out');
+    assert.not(readdirSync(top).includes('out'), 'one of the two was written');
+    assert.is((await keelson(copy, ['render', '-c', 'clusters/plain', '--out', 'out'])).code, 0);
+    const before = readFileSync(join(top, 'out/shared/.keelson/tree.json'), 'utf8');
+    await refused('render', '-c', 'clusters/other', '--out', 'out');
+    await refused('render', '-c', 'clusters/other', '--out', 'out', '--check');
+    assert.is(readFileSync(join(top, 'out/shared/.keelson/tree.json'), 'utf8'), before);
+    spawnSync('git', ['init', '--quiet', '--initial-branch=main', top]);
+    await refused('publish', ...both);
+  }));
+
 test('neither a signing key nor its content is ever told', () =>
   using(async (copy) => {
     const canary = '-----BEGIN PRIVATE KEY-----\ncanaryKeyMaterial\n-----END PRIVATE KEY-----\n';
@@ -155,6 +175,27 @@ test('neither a signing key nor its content is ever told', () =>
       assert.is(said.code, 2, said.err);
       assert.not.match(`${said.out}${said.err}`, /canaryKeyMaterial/);
     }
+  }));
+
+test('a revision that names no commit is told by its name, and one place to start from is enough', () =>
+  using(async (copy) => {
+    const cwd = dirname(dirname(copy.folder));
+    const config = ['-c', 'user.name=T', '-c', 'user.email=t@example.com'];
+    for (const args of [
+      ['init', '--quiet'],
+      ['add', '--all'],
+      [...config, 'commit', '--quiet', '-m', 'specs'],
+    ])
+      assert.is(spawnSync('git', args, { cwd, env: { PATH: process.env.PATH, HOME: cwd } }).status, 0, args.join(' '));
+    assert.is((await keelson(copy, ['plan', '--from', 'HEAD'])).code, 0);
+    for (const revision of ['nope', 'HEAD~5', '-x', 'HEAD:clusters', '']) {
+      const said = await keelson(copy, ['plan', `--from=${revision}`]);
+      assert.is(said.code, 2, said.err);
+      assert.ok(said.err.includes(`the revision names no commit (found ${JSON.stringify(revision)})`), said.err);
+    }
+    const both = await keelson(copy, ['plan', '--live', '--from', 'HEAD']);
+    assert.is(both.code, 2);
+    assert.match(both.err, /--live and --from name two places/);
   }));
 
 test('approve prints what to commit, and explain what a word means', () =>
@@ -181,6 +222,17 @@ test('completion scripts are well-formed and know every verb', () =>
     assert.match(String(spawnSync('bash', [], { input: script }).stdout), /^init /);
     for (const shell of ['zsh', 'fish']) assert.match((await keelson(copy, ['completion', shell])).out, /publish/);
   }));
+
+test('what a terminal would act upon is shown and not sent, and JSON means the same', () => {
+  assert.is(visible('a\tb\nc\u001b[2J\u009b1m\r\u007f é'), 'a\tb\nc\\u001b[2J\\u009b1m\\u000d\\u007f é');
+  const value = { text: 'x\u001b\u009b\u007f\n' };
+  assert.equal(JSON.parse(visible(JSON.stringify(value))), value);
+  const program = join(import.meta.dirname, '../../bin/keelson.ts');
+  const run = spawnSync(process.execPath, [program, 'explain', '\u001b[2Jword'], { encoding: 'utf8' });
+  assert.is(run.status, 2);
+  assert.match(run.stderr, /\\u001b\[2Jword/);
+  assert.not(run.stderr.includes('\u001b'));
+});
 
 test('a reader that goes away is no failure, and output that can not be written is told', () =>
   using(async (copy) => {

@@ -45,6 +45,10 @@ test('an Update is set back, an Apply is a fight, what nobody holds is asked abo
   assert.is(decided(of, live(of, { a: '1', b: '2', theirs: 'x' })).type, 'none');
   const update = decided(of, changed(held('kubectl', 'Update', 'a')));
   assert.equal(update.type === 'setBack' && [update.fields, update.managers], [['.data.a'], ['kubectl']]);
+  // The entry stays in the version that it was written in; the path is what counts.
+  const elsewhere = { ...held('kubectl', 'Update', 'a'), apiVersion: 'example.com/v1beta1' };
+  const version = decided(of, changed(elsewhere));
+  assert.equal(version.type === 'setBack' && [version.fields, version.managers], [['.data.a'], ['kubectl']]);
   const applied = decided(of, changed(held('team-b', 'Apply', 'a')));
   assert.equal(applied, {
     type: 'fight',

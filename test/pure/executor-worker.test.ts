@@ -3,6 +3,7 @@ import * as assert from 'uvu/assert';
 import { annotations } from '../../constructs/api/constants.ts';
 import type { PayloadContent } from '../../constructs/api/payload.ts';
 import { releaseStatus } from '../../constructs/api/release.ts';
+import { isDigest } from '../../constructs/lib/digest.ts';
 import { canonicalJson, getAt, type JsonObject } from '../../constructs/lib/json.ts';
 import type { LedgerStore } from '../../executor/apply/ledger-store.ts';
 import type { KubeObject } from '../../executor/kube/types.ts';
@@ -55,13 +56,17 @@ test('what makes work other work: everything of the spec, pin and hold; nothing 
     releaseObject({ annotations: { [annotations.pin]: digest('2') } }),
     releaseObject({ annotations: { [annotations.hold]: 'x' } }),
     releaseObject({ annotations: { [annotations.quiesce]: 'x' } }),
+    ...[annotations.pin, annotations.hold, annotations.quiesce, annotations.uninstall].map((mark) =>
+      releaseObject({ annotations: { [mark]: '' } }),
+    ),
     releaseObject({ uid: 'v' }),
   ];
   for (const object of same) assert.is(workIdentity(viewOf(object)), base);
   const identities = others.map((object) => workIdentity(viewOf(object)));
   assert.is(new Set([base, ...identities]).size, others.length + 1);
   assert.is(desiredDigest(viewOf(releaseObject({ annotations: { [annotations.pin]: digest('2') } }))), digest('2'));
-  assert.not.ok(readRelease(releaseObject({ annotations: { [annotations.pin]: 'latest' } })).ok);
+  const mistyped = desiredDigest(viewOf(releaseObject({ annotations: { [annotations.pin]: 'latest' } })));
+  assert.ok(isDigest(mistyped) && mistyped !== digest('1'), 'a pin that is none lets nothing else in');
   assert.equal(
     [
       ...overriddenIds({
@@ -113,6 +118,21 @@ const loadedOf = (of: PayloadContent) =>
     items: [],
     fromRetained: false,
   }) as const;
+
+test('a payload that was accepted before is told as accepted when it is asked for again', () => {
+  const { journal } = journalAt();
+  const asks = (n: string): void =>
+    journal.adopt(viewOf(releaseObject({}, { payload: { digest: digest(n) }, source: { configMaps: {} } })));
+  asks('1');
+  journal.loaded(loadedOf(content(1)));
+  asks('2');
+  journal.refused('DryRun', [{ reason: 'FieldConflict', message: 'held' }]);
+  journal.working();
+  assert.is(journal.record.accepted.status, 'False', 'what runs on is not what is asked for');
+  asks('1');
+  journal.working();
+  assert.is(journal.record.accepted.status, 'True');
+});
 
 test('a failure stays told while the same work is tried again, until it gets beyond its place', () => {
   const { journal } = journalAt();

@@ -2,6 +2,7 @@ import {
   chmodSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
   rmSync,
   symlinkSync,
@@ -135,6 +136,16 @@ test('what ldd and apt-cache print is read', () => {
     'libc6',
     'libssl3',
   ]);
+});
+
+test('builds of one image at once do not take away what another one is writing', async () => {
+  const root = tree('at-once', 1000);
+  const layout = 'at-once-layout';
+  const built = await Promise.all(Array.from({ length: 20 }, () => build(root, layout)));
+  assert.is(new Set(built.map(({ digest }) => digest)).size, 1);
+  for (const part of built[0]?.blobs ?? []) assert.is(blob(built[0] as BuiltImage, part.digest).length, part.size);
+  const left = readdirSync(join(directory, layout, 'blobs', 'sha256')).filter((name) => !/^[0-9a-f]{64}$/.test(name));
+  assert.equal(left, []);
 });
 
 test.run();

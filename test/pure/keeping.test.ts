@@ -72,6 +72,7 @@ async function kept(problems: () => readonly Problem[]) {
     drift: { ...defaultDriftOptions, retry: { initialMs: 1_000, factor: 2, maxMs: 60_000, jitter: 0 } },
     check: () => undefined,
     onDrift: () => undefined,
+    onMoved: () => undefined,
     onProblem: () => undefined,
   } as unknown as WorkerDeps;
   const keeping = new Keeping(deps, {

@@ -62,6 +62,9 @@ test('an apply carries manager, strictness and the bare intent, and nothing that
   assert.equal(JSON.parse(sent?.body ?? '').metadata, { name: 'a', namespace: 'demo', uid: 'u1' });
   await client.apply(map, { fieldManager, dryRun: true });
   assert.is(requests.at(-1)?.query.dryRun, 'All');
+  assert.is(requests.at(-1)?.headers.accept, undefined);
+  await client.apply(map, { fieldManager, dryRun: true, metadataOnly: true });
+  assert.match(String(requests.at(-1)?.headers.accept), /as=PartialObjectMetadata;/);
 });
 
 test('no source of the edge can ask for a forced write', () => {

@@ -36,6 +36,18 @@ test('absent is made, free is taken, ours is resumed, held is watched', () => {
   assert.equal(look(me, 0, 1, view()).action, { type: 'wait', ms: 2000, holder: 'other' });
 });
 
+test('a former acquisition of the same process is not waited for, and is a new one; anything newer is', () => {
+  const former = { leaseUid: 'u', holder: 'other', transitions: 4 };
+  const me = { identity: 'me', former };
+  assert.equal(look(me, 0, 1, view()).action, { type: 'take', lease: view(), transitions: 5 });
+  // A renewal of it whose reply was lost makes no difference; another acquisition, holder or Lease does.
+  assert.is(look(me, 0, 1, view({ resourceVersion: '2' })).action.type, 'take');
+  for (const change of [{ transitions: 5 }, { holder: 'another' }, { uid: 'v' }])
+    assert.is(look(me, 0, 1, view(change)).action.type, 'wait');
+  const waiting = look(me, 0, 1, view({ holder: 'another' })).contender;
+  assert.is(look(waiting, 10, 11, view({ transitions: 4 })).action.type, 'take', 'it is not forgotten on the way');
+});
+
 test('takeover needs a whole duration between the answer of one look and the request of another', () => {
   const first = look({ identity: 'me' }, 0, 500, view());
   assert.is(look(first.contender, 30_499, 90_000, view()).action.type, 'wait');

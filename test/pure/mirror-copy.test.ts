@@ -238,6 +238,8 @@ test('a layout names what was asked for, is whole, and takes up what is damaged'
     const two = await putWholeImage(shelfOf(from, 'a/two'), 'v2', [shared]);
     const layout = join(folder, 'layout');
     const root = rootOf(from.host, 'a/one', 'v1', one);
+    for (const folderOf of [layout, join(from.host, 'none'), process.execPath])
+      assert.is((await readLayout(folderOf)).kind, 'none', 'a file is no layout either');
     assert.is((await copy.toLayout([root], layout)).done.length, 1);
     assert.equal(JSON.parse(readFileSync(join(layout, 'oci-layout'), 'utf8')), { imageLayoutVersion: '1.0.0' });
     const names = async (): Promise<(string | undefined)[]> => {
@@ -285,7 +287,9 @@ test('manifests that do not name their type keep it on the way through a layout'
     const root = rootOf(from.host, 'a/plain', 'v1', top);
     const layout = join(folder, 'layout');
     await copy.toLayout([root], layout);
-    const { problems } = await copy.fromLayout(layout, [root], rules);
+    const { problems, progress } = await copy.fromLayout(layout, [root], rules);
+    assert.ok(progress.bytes.total > 0);
+    assert.equal([progress.bytes.copied, progress.bytes.present], [progress.bytes.total, 0]);
     assert.equal(problems, []);
     const typeOf = async (name: string): Promise<string | null> =>
       (await fetch(`${to.url}/v2/m/a/plain/manifests/${name}`)).headers.get('content-type');

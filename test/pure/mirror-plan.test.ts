@@ -57,6 +57,20 @@ test('everything goes where the mirror rules lead, and what no rule covers is to
   assert.equal([all.jobs.length, all.elsewhere.length, all.problems.length], [2, 0, 2]);
   const bad = planMirror(roots.slice(1, 2), [{ match: 'quay.test', mirror: 'Not A Host' }], undefined, 'cluster.yaml');
   assert.is(bad.problems[0]?.reason, 'MirrorNameInvalid');
+  const missed = planMirror(roots.slice(0, 2), rules, 'typo.test', 'cluster.yaml');
+  assert.equal(
+    [missed.jobs.length, missed.problems.map((p) => [p.reason, p.value, p.message])],
+    [
+      0,
+      [
+        [
+          'MirrorRuleMissing',
+          'typo.test',
+          'no mirror rule leads to that registry; they lead to other.test, reg.test:5000',
+        ],
+      ],
+    ],
+  );
 });
 
 test('a registry is a host, perhaps with a port and a path', () => {

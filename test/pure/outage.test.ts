@@ -12,7 +12,7 @@ import { observeInTime } from '../../executor/network/observe.ts';
 import { installationStatus } from '../../executor/network/status.ts';
 import { defaultControllerTimings } from '../../executor/release/controller.ts';
 import { Journal } from '../../executor/release/journal.ts';
-import { standsUntil, watchTrust } from '../../executor/release/trust.ts';
+import { standsUntil, startOfGrace, watchTrust } from '../../executor/release/trust.ts';
 import { digest, sha } from './executor-support.ts';
 import { specOf } from './network-fixture.ts';
 import { installation } from './network-support.ts';
@@ -66,11 +66,38 @@ test('contact: one second is forgotten, ten minutes are told at both ends, once'
     ['lost', 66_000],
     ['back', 661_000],
   ]);
-  assert.is(contact.since, 661_000);
+  assert.equal([contact.since, contact.returned], [661_000, 661_000]);
   contact.attempted({});
   contact.close();
   await clock.advance(60_000);
   assert.is(told.length, 2, 'a closed one tells nothing more');
+});
+
+test('who begins soon after an outage has what is left of the grace; later, and without one, all of it', () => {
+  assert.is(startOfGrace(102_000, 100_000, 30_000), 100_000);
+  assert.is(startOfGrace(130_000, 100_000, 30_000), 130_000);
+  assert.is(startOfGrace(102_000, undefined, 30_000), 102_000);
+});
+
+test('trust: a term that begins after an outage has no grace of its own', async () => {
+  const clock = new VirtualClock();
+  const { contact } = listened(clock);
+  assert.is(contact.returned, undefined, 'the start of a process is no return');
+  contact.attempted({});
+  await clock.advance(10_000);
+  contact.attempted({ status: 200 });
+  await clock.advance(2_000);
+  const over: number[] = [];
+  const stop = new AbortController();
+  const watching = watchTrust(
+    { clock, contact, ...grace, lookedAt: () => undefined, over: () => over.push(clock.monotonic()) },
+    stop.signal,
+  );
+  await clock.advance(60_000);
+  stop.abort();
+  await watching;
+  contact.close();
+  assert.equal(over, [40_000]);
 });
 
 async function trustOver(rounds: readonly number[], outage: readonly [from: number, to: number], until: number) {

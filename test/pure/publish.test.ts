@@ -136,6 +136,19 @@ inPlayground('removes only what it published before, and keeps out of the way of
     );
 });
 
+inPlayground('the tree of another cluster is not written over', async (play) => {
+  const specs = play.repository('specs', specFiles('one'));
+  const target = play.bare('rendered.git');
+  await run(play, specs, target, { render: async () => rendering('one') });
+  const head = play.git(target, 'rev-parse', 'rendered');
+  const other = await run(play, specs, target, { cluster: 'stage', render: async () => rendering('two') });
+  assert.is(other.kind, 'refused');
+  const [told] = other.kind === 'refused' ? other.problems : [];
+  assert.equal([told?.reason, told?.file], ['TreeTaken', 'prod/.keelson/tree.json']);
+  assert.match(told?.message ?? '', /cluster prod stands here, and cluster stage/);
+  assert.is(play.git(target, 'rev-parse', 'rendered'), head);
+});
+
 inPlayground('a repository of specs that git refuses to read is not taken for none', async (play) => {
   const specs = play.repository('specs', specFiles('one'));
   const folder = join(specs, 'clusters/prod');

@@ -6,10 +6,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { main } from '../../bin/program.ts';
 import { threadsFor } from '../../bin/render/shares.ts';
-import { systemClock } from '../../constructs/lib/clock.ts';
 import { sha256Hex } from '../../constructs/lib/digest.ts';
+import { runKeelson, type Said } from '../commandline.ts';
 import { exampleFolder } from './render-support.ts';
 
 const program = join(import.meta.dirname, '../../bin/keelson.ts');
@@ -70,20 +69,8 @@ function inThreads(home: string, args: readonly string[]): Promise<Ended> {
 }
 
 /** Inside of this one, which has no threads to give. */
-async function inOne(home: string, args: readonly string[]): Promise<Ended> {
-  const [out, err]: [string[], string[]] = [[], []];
-  const code = await main(args, {
-    env: environment(home),
-    cwd: home,
-    clock: systemClock,
-    random: Math.random,
-    signal: AbortSignal.timeout(120_000),
-    out: (text) => void out.push(text),
-    err: (text) => void err.push(text),
-    terminal: false,
-  });
-  return { code, out: out.join('\n'), err: err.join('\n') };
-}
+const inOne = (home: string, args: readonly string[]): Promise<Said> =>
+  runKeelson(args, { env: environment(home), cwd: home });
 
 test('threads are for many folders and no more than there are cores', () => {
   assert.equal(

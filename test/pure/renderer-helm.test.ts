@@ -6,11 +6,13 @@ import * as assert from 'uvu/assert';
 import { systemClock } from '../../constructs/lib/clock.ts';
 import { sha256Digest } from '../../constructs/lib/digest.ts';
 import type { JsonObject } from '../../constructs/lib/json.ts';
+import { ProblemError } from '../../constructs/lib/problems.ts';
 import type { Checked } from '../../renderer/charts/types.ts';
 import { createProofStore, type ProofStore, proofOf, renderDeterministic } from '../../renderer/helm/determinism.ts';
 import { type Helm, type HelmOptions, openHelm } from '../../renderer/helm/open.ts';
 import { readOutput } from '../../renderer/helm/output.ts';
 import type { RenderInput, RenderOutput } from '../../renderer/helm/types.ts';
+import { findHelmVersion } from '../../renderer/lock/helm.ts';
 import { run } from '../../renderer/process/run.ts';
 import { chartFiles } from '../standins/chart.ts';
 
@@ -81,7 +83,7 @@ test('only the exact locked version is used', async () => {
   await withFolder(async (folder) => {
     for (const said of ['v3.19.2', '3.19.2', 'v3.19.2+gabc'])
       assert.is(value(await openHelm(await fakeHelm(folder, '', said))).version, '3.19.2');
-    for (const said of ['v3.19.1+g1', 'v3.19.20', 'v4.1.4', 'v3.19', 'v3.19.2-rc.1', 'nonsense', ''])
+    for (const said of ['v3.19.1+g1', 'v3.19.20', 'v3.19', 'v3.19.2-rc.1', 'nonsense', ''])
       assert.is(problem(await openHelm(await fakeHelm(folder, '', said))).reason, 'HelmVersionMismatch', said);
     const missing = problem(await openHelm({ program: join(folder, 'absent'), version: '3.19.2', tempFolder: folder }));
     assert.is(missing.reason, 'HelmUnavailable');
@@ -89,6 +91,26 @@ test('only the exact locked version is used', async () => {
       JSON.stringify(await openHelm({ program: join(folder, 'absent'), version: '3.19.2', tempFolder: folder })),
       'install Helm 3.19.2',
     );
+  });
+});
+
+test('another Helm than 3 is refused by name, found version and way out, by lock and by render', async () => {
+  await withFolder(async (folder) => {
+    for (const said of ['v4.0.1+g12500dd', 'v2.17.0']) {
+      const found = said.replace(/^v|\+.*/g, '');
+      const fake = await fakeHelm(folder, 'exit 1', said);
+      const rendered = problem(await openHelm(fake));
+      assert.is(rendered.reason, 'HelmUnsupported');
+      assert.match(rendered.message, `Helm ${found} is not supported`);
+      assert.match(JSON.stringify(rendered), 'install Helm 3.19.2 beside it, and set KEELSON_HELM');
+      const relock = problem(await openHelm({ ...fake, version: found }));
+      assert.match(JSON.stringify(relock), 'and lock it with keelson lock');
+      const locked = await findHelmVersion(fake.program).catch((error: unknown) => error);
+      assert.instance(locked, ProblemError);
+      const [told] = (locked as ProblemError).problems;
+      assert.equal([told?.reason, told?.value], ['HelmUnsupported', found]);
+    }
+    assert.is(await findHelmVersion((await fakeHelm(folder, '')).program), '3.19.2');
   });
 });
 

@@ -41,6 +41,12 @@ test('a file that runs no test, or dies before, fails', async () => {
   assert.match(crashing.output, 'as it should');
 });
 
+test('what a hook around the whole file throws is told', async () => {
+  const result = await runFile(fixture('unprepared'), { top, env });
+  assert.equal([result.passed, result.failed], [0, 2]);
+  assert.match(result.output, /thrown by before\(\):.*the bed is broken/s);
+});
+
 test('a hanging file is killed at its own limit, with what it started', async () => {
   const result = await runFile(fixture('hanging'), { top, env });
   assert.is(result.failed, 1);

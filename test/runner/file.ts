@@ -25,6 +25,8 @@ export interface FileOptions {
 }
 
 const usualLimitMs = 120_000;
+/** What says why a hook failed. */
+const loud = new URL('./loud.ts', import.meta.url).href;
 const maxOutput = 4 * 1024 * 1024;
 
 /** A file's own time limit: 120 s, or what its first lines say in a comment `// time limit: 300s`. */
@@ -75,7 +77,7 @@ interface Outcome {
 }
 
 async function execute(file: string, limitMs: number, options: FileOptions, env: NodeJS.ProcessEnv): Promise<Outcome> {
-  const child = spawnTied(process.execPath, ['--disable-warning=ExperimentalWarning', file], {
+  const child = spawnTied(process.execPath, ['--disable-warning=ExperimentalWarning', '--import', loud, file], {
     cwd: options.top,
     env,
     detached: true,

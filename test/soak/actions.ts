@@ -20,14 +20,16 @@ const mostEdits = 2;
 const publish: Action = async (world, { random, choose }) => {
   const model = choose(world.models);
   const wanted = new Map(model.wanted);
-  for (const name of [...wanted.keys()]) {
+  const before = [...wanted.keys()];
+  for (const name of before) {
     if (random() < 0.3) wanted.set(name, `value-${Math.floor(random() * 1e6)}`);
     if (random() < 0.1 && wanted.size > 4) wanted.delete(name);
   }
   for (let n = Math.floor(random() * 6); n > 0; n -= 1)
     wanted.set(`${model.prefix}map-${Math.floor(random() * 40)}`, `value-${Math.floor(random() * 1e6)}`);
   await world.deliver(model, wanted);
-  return `publish ${wanted.size} objects of ${model.bed.names.release}`;
+  const gone = before.filter((name) => !wanted.has(name));
+  return `publish ${wanted.size} objects of ${model.prefix}${gone.length === 0 ? '' : ` without ${gone.join(' ')}`}`;
 };
 
 /** An object of which the run may still change a value: repairing it has not been given up. */
@@ -68,6 +70,8 @@ const addForeign: Action = async (world, { random, choose }) => {
   if (names.length === 0) return 'add nothing';
   const name = choose(names);
   const value = `foreign-${Math.floor(random() * 1e6)}`;
+  // Until it is answered nobody knows what is there.
+  model.foreign.delete(name);
   const { status } = await model.bed.server.admin.request('PATCH', pathOf(model, name), {
     type: 'application/apply-patch+yaml',
     query: { fieldManager: 'another' },

@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util';
+import { scenarioNames } from './outages/run.ts';
 
 /** What `npm run soak` does. */
 export interface SoakOptions {
@@ -9,6 +10,9 @@ export interface SoakOptions {
   readonly minutes: number;
   /** Decides every choice of the randomised run. */
   readonly seed: number;
+  /** Outages of real size that are played; none leaves them out. */
+  readonly outages: readonly string[];
+  readonly output: 'table' | 'json';
 }
 
 /** Suites in which time, processes and broken connections play the largest part. */
@@ -27,16 +31,26 @@ const flakyProne: readonly string[] = [
 ];
 
 const usage = `npm run soak -- [--times N] [--files FILE,FILE] [--minutes N] [--seed N]
+       npm run soak -- --outages [--scenarios NAME,NAME] [--output table|json]
   --times    how often each file runs (50; 0: not at all)
   --files    which files (those that are prone to be flaky)
   --minutes  how long the randomised run takes (30; 0: not at all)
-  --seed     repeats the choices of an earlier randomised run`;
+  --seed     repeats the choices of an earlier randomised run
+  --outages  plays outages in their real size instead (about a quarter of an hour): ${scenarioNames.join(', ')}
+  --output   how they are told (table)`;
 
 function number(text: string | undefined, usual: number, name: string): number {
   if (text === undefined) return usual;
   const value = Number(text);
   if (!Number.isFinite(value) || value < 0) throw new Error(`--${name} takes a number, not '${text}'\n${usage}`);
   return value;
+}
+
+function scenariosOf(text: string | undefined): readonly string[] {
+  const wanted = text?.split(',') ?? scenarioNames;
+  const unknown = wanted.filter((name) => !scenarioNames.includes(name));
+  if (unknown.length > 0) throw new Error(`--scenarios does not know ${unknown.join(', ')}\n${usage}`);
+  return wanted;
 }
 
 /** @throws Error with the usage for what it does not know. */
@@ -48,12 +62,19 @@ export function readOptions(args: readonly string[], freshSeed: number): SoakOpt
       files: { type: 'string' },
       minutes: { type: 'string' },
       seed: { type: 'string' },
+      outages: { type: 'boolean', default: false },
+      scenarios: { type: 'string' },
+      output: { type: 'string', default: 'table' },
     },
   });
+  const { output } = values;
+  if (output !== 'table' && output !== 'json') throw new Error(`--output is table or json, not '${output}'\n${usage}`);
   return {
-    times: Math.floor(number(values.times, 50, 'times')),
+    outages: values.outages ? scenariosOf(values.scenarios) : [],
+    output,
+    times: Math.floor(number(values.times, values.outages ? 0 : 50, 'times')),
     files: values.files?.split(',') ?? flakyProne,
-    minutes: number(values.minutes, 30, 'minutes'),
+    minutes: number(values.minutes, values.outages ? 0 : 30, 'minutes'),
     seed: Math.floor(number(values.seed, freshSeed, 'seed')),
   };
 }

@@ -71,7 +71,12 @@ export async function openWorld(releases: number): Promise<World> {
     const built = await buildPayload({ release: bed.names.release, phases, key: testKey });
     await bed.deliver(built);
     await bed.applyRelease(built, { approval: { mode: 'never' }, prune: { maxPercent: 100, maxCount: 1_000 } });
-    for (const name of model.uids.keys()) if (!wanted.has(name)) model.uids.delete(name);
+    for (const name of model.wanted.keys()) {
+      if (wanted.has(name)) continue;
+      // Should it be wanted again, it may be another object by then.
+      model.uids.delete(name);
+      model.foreign.delete(name);
+    }
     model.wanted = wanted;
     model.digest = built.digest;
   };

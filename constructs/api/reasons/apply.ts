@@ -169,8 +169,8 @@ export const applyReasons: readonly Reason[] = [
   ]),
   ...reasonsOf('Event', 'info', 'wait', [
     ['DriftRepaired', '{object}: {field} was set back', 'Change it in Git instead.'],
-    ['Pruned', '{object} was removed', 'Nothing.'],
-    ['Adopted', '{object} was adopted', 'Nothing.'],
+    ['Pruned', '{count} objects were removed: {objects}', 'Nothing.'],
+    ['Adopted', '{count} objects were adopted: {objects}', 'Nothing.'],
     ['PhaseChanged', 'phase {from} -> {to}', 'Nothing.'],
     ['ReadyChanged', 'Ready {from} -> {to}', 'Nothing.'],
   ]),
@@ -186,7 +186,7 @@ export const applyReasons: readonly Reason[] = [
     ['GatesBypassed', 'gates were passed without looking: {gates}', 'Start the executor without --test-bypass-gates.'],
     ['Paused', 'paused by the spec', 'Set paused: false in cluster.yaml.'],
     ['HoldAnnotation', 'annotation keelson.dev/hold: {value}', 'Remove the annotation when you are done.'],
-    ['PinAnnotation', 'annotation keelson.dev/pin enforces {digest}', 'Remove the annotation when you are done.'],
+    ['PinAnnotation', 'annotation keelson.dev/pin asks for {digest}', 'Remove the annotation when you are done.'],
     [
       'ObjectsHeld',
       'not written: {objects}',

@@ -223,6 +223,11 @@ export const inputReasons: readonly Reason[] = [
       'Install the version of helm that the lock names, or set KEELSON_HELM to it.',
     ],
     [
+      'HelmUnsupported',
+      'Helm {found} is not supported: charts are rendered with Helm 3 only',
+      'Install a Helm 3 beside it, and set KEELSON_HELM to that program.',
+    ],
+    [
       'HelmVersionMismatch',
       'helm is {found}, the lock says {expected}',
       'Install the version of helm that the lock names, or set KEELSON_HELM to it.',
@@ -269,6 +274,11 @@ export const inputReasons: readonly Reason[] = [
     ],
     ['UnknownReason', '{reason} is not a reason', 'Take the word as status or the error shows it.'],
     ['ForeignFile', '{file} was not published by Keelson and differs', 'Move it away, or publish to another folder.'],
+    [
+      'TreeTaken',
+      'the trees of clusters {owner} and {cluster} would stand in one place',
+      'Give each cluster a folder of its own (spec.delivery.path).',
+    ],
     ['RepositoryMissing', 'there is no git repository at {path}', 'Create it, or correct delivery.repository.'],
     [
       'SpecHistoryUnrelated',
@@ -294,6 +304,12 @@ export const inputReasons: readonly Reason[] = [
       'MirrorInterrupted',
       '{reference} could not be mirrored: {message}',
       'Mirror again: what is there is not sent again.',
+    ],
+    ['ImageNotBuilt', 'the image can not be built here: {message}', 'Mend what the message names.'],
+    [
+      'ImageNotPushed',
+      '{reference} could not be pushed: {message}',
+      'Log in to the registry, or look whether it can be reached; what is there is not sent again.',
     ],
     ['ApplyFailed', 'the API server did not carry it out: {message}', 'Deliver again when the cause is gone.'],
     ['PublishRaced', 'other publishers were faster {attempts} times', 'Publish again when they are done.'],

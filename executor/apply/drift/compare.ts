@@ -65,7 +65,9 @@ function members(intent: JsonObject, live: JsonObject, place: Place, found: Diff
   const seen: [string, JsonValue][] = [];
   for (const [name, wanted] of Object.entries(intent)) {
     if (wanted === null || wanted === undefined) continue;
-    const value = field(wanted, Object.hasOwn(live, name) ? live[name] : undefined, under(place, name), found);
+    const there = Object.hasOwn(live, name) ? live[name] : undefined;
+    // Most fields are as they were sent: where those stand matters to nobody.
+    const value = there === wanted ? there : field(wanted, there, under(place, name), found);
     if (value !== undefined) seen.push([name, value]);
   }
   return Object.fromEntries(seen);

@@ -21,6 +21,7 @@ import { LiveWatch, type Place, type Seen } from './live-watch.ts';
 import { type MendInput, type MendReport, mend } from './mend.ts';
 import { Pauses } from './pauses.ts';
 import { DriftState, type DriftTold, type Followed } from './state.ts';
+import { Stillness } from './stillness.ts';
 import { type SweepPolicy, sweepOrder, sweepPause } from './sweep.ts';
 
 export interface DriftOptions {
@@ -55,6 +56,7 @@ export class DriftKeeper {
   readonly #deps: KeeperDeps;
   readonly #live: LiveWatch;
   readonly #state: DriftState;
+  readonly #stillness: Stillness;
   #wake = new AbortController();
   #resting = false;
   #told: DriftTold = { fights: [], problems: [] };
@@ -62,6 +64,7 @@ export class DriftKeeper {
   constructor(deps: KeeperDeps) {
     const { client, clock, random, release, options, onProblem } = deps;
     this.#deps = deps;
+    this.#stillness = new Stillness(clock);
     this.#live = new LiveWatch({
       client,
       clock,
@@ -70,6 +73,7 @@ export class DriftKeeper {
       timings: options.reflector,
       judge: (object) => this.#judge(object),
       onChange: (ref) => {
+        this.#stillness.stir();
         if (this.#state.isReady(objectId(ref))) deps.due();
         this.#tell();
       },
@@ -143,6 +147,11 @@ export class DriftKeeper {
   written(judged: Judged, answer: KubeObject): void {
     const bound = this.#state.bound(judged.item.id);
     if (bound !== undefined) this.#state.answers.written(bound, judged, answer);
+  }
+
+  /** Waits for `ms`, or until what changed since `since` has come to rest. Rejects with the signal's reason. */
+  pause(ms: number, since: number, signal: AbortSignal): Promise<void> {
+    return this.#stillness.wait(ms, since, signal);
   }
 
   /** Sees to what is due. Rejects with the signal's reason, or with what a guard throws. */

@@ -10,13 +10,17 @@ export interface ApplyOptions extends CallOptions {
   readonly fieldManager: string;
   /** Asks what would happen; nothing is stored. */
   readonly dryRun?: boolean;
+  /** Asks for no more than metadata in the answer. */
+  readonly metadataOnly?: boolean;
   /** Only an object with this UID is changed; none is created. */
   readonly uid?: string;
-  /** Only in this version; another live version answers `unavailable`, since another write came between. */
+  /** Only in this version; another live version answers `stale`, and nothing is written. */
   readonly resourceVersion?: string;
   /** The live object as last seen: lets the outcome tell `unchanged` from `configured`. */
   readonly live?: KubeObject;
 }
+
+const metadataAnswer = 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1';
 
 /** The body of an apply: the intent, without what the server fills in, with UID and version when these are preconditions. */
 function applyBody(object: KubeObject, uid: string | undefined, resourceVersion?: string): string {
@@ -49,7 +53,10 @@ export async function apply(context: VerbContext, object: KubeObject, options: A
         fieldValidation: 'Ignore',
         dryRun: options.dryRun === true ? 'All' : undefined,
       },
-      headers: { 'content-type': 'application/apply-patch+yaml' },
+      headers: {
+        'content-type': 'application/apply-patch+yaml',
+        ...(options.metadataOnly === true ? { accept: metadataAnswer } : {}),
+      },
       body: applyBody(object, options.uid, options.resourceVersion),
     },
     options,
@@ -67,7 +74,7 @@ function interpret(subject: Subject, answer: Answer, options: ApplyOptions): App
   const conflict = applyConflict(subject, answer);
   if (conflict !== undefined) return conflict;
   const gone = options.uid === undefined ? undefined : goneByUid(subject, answer);
-  return gone ?? raced(subject, answer);
+  return gone ?? raced(subject, answer, options);
 }
 
 /** A stored no-op keeps the resourceVersion; a dry run always does, so there the contents decide. */
@@ -90,14 +97,15 @@ function withoutBookkeeping(object: KubeObject): KubeObject {
   return { ...object, metadata };
 }
 
-/** A 409 that names no manager: another write came between. The server retried already, so the caller is told to. */
-function raced(subject: Subject, answer: Answer): ApplyOutcome | undefined {
+/**
+ * A 409 that names no manager: another write came between. Without a version as a precondition the server retried already, so
+ * the caller is told to.
+ */
+function raced(subject: Subject, answer: Answer, { resourceVersion }: ApplyOptions): ApplyOutcome | undefined {
   if (answer.status !== 409) return undefined;
   const status = parseStatus(answer.text);
   if (status.reason !== 'Conflict' && status.reason !== 'AlreadyExists') return undefined;
-  return {
-    type: 'unavailable',
-    message: `${subject.what}: 409 ${status.reason}: another write came between`,
-    mayHaveHappened: answer.retried,
-  };
+  const message = `${subject.what}: 409 ${status.reason}: another write came between`;
+  if (resourceVersion !== undefined && status.reason === 'Conflict') return { type: 'stale', message };
+  return { type: 'unavailable', message, mayHaveHappened: answer.retried };
 }

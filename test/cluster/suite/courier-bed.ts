@@ -1,6 +1,4 @@
 import { join } from 'node:path';
-import type { Invocation } from '../../../bin/invocation.ts';
-import { main } from '../../../bin/program.ts';
 import { conditionsFor, type OutcomeKind } from '../../../constructs/api/conditions.ts';
 import { systemClock } from '../../../constructs/lib/clock.ts';
 import { sha256Digest } from '../../../constructs/lib/digest.ts';
@@ -8,6 +6,7 @@ import { gzipFixed, packTar } from '../../../constructs/lib/tar.ts';
 import { readTreeFolder } from '../../../gitops/publish/folder.ts';
 import { startApiServer } from '../../apiserver/server.ts';
 import { type Program, startProgram } from '../../bench/contenders/program.ts';
+import { runKeelson } from '../../commandline.ts';
 import { type Copy, copyExample } from '../../pure/render-support.ts';
 import { startServer } from '../../standins/httpserver.ts';
 import { readDefinitions } from '../../tools/definitions.ts';
@@ -57,20 +56,11 @@ export async function openCourierBed(): Promise<CourierBed> {
     specs,
     get,
     async keelson(...args) {
-      const said: string[] = [];
-      const invocation: Invocation = {
-        env: { PATH: process.env.PATH ?? '', HOME: specs.folder, KUBECONFIG: server.kubeconfig },
-        cwd: specs.folder,
-        clock: systemClock,
-        random: Math.random,
-        signal: AbortSignal.timeout(60_000),
-        out: (text) => void said.push(text),
-        err: (text) => void said.push(text),
-        terminal: false,
-      };
-      const code = await main([...args, '-c', specs.folder], invocation);
-      if (code !== 0) throw new Error(`keelson ${args.join(' ')} ended with ${code}: ${said.join('\n')}`);
-      return said.join('\n');
+      const env = { PATH: process.env.PATH ?? '', HOME: specs.folder, KUBECONFIG: server.kubeconfig };
+      const said = await runKeelson([...args, '-c', specs.folder], { env, cwd: specs.folder });
+      const told = [said.out, said.err].filter((text) => text !== '').join('\n');
+      if (said.code !== 0) throw new Error(`keelson ${args.join(' ')} ended with ${said.code}: ${told}`);
+      return told;
     },
     async render() {
       await bed.keelson('render', '--out', out);

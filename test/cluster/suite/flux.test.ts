@@ -1,13 +1,15 @@
-// time limit: 360s
+// time limit: 420s
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { apiVersion, managers, systemNamespace } from '../../../constructs/api/constants.ts';
 import { units } from '../../../constructs/api/tree.ts';
 import { uidOf } from '../../../executor/kube/types.ts';
 import { fluxNamespace } from '../flux/objects.ts';
-import { scaleFlux } from '../flux/start.ts';
+import { fluxRuns, scaleFlux } from '../flux/start.ts';
 import { type FluxBed, fluxBed, managersOf, release } from './flux-bed.ts';
+import { isPodOf, networkAgent, nodeConfigurations, roamingPod, runningFlux } from './flux-network.ts';
 import { conditionOf, textAt, until } from './pipeline-look.ts';
+import { apply } from './pods.ts';
 
 /** Real Flux in a real cluster: what is pushed is carried, accepted and applied, and what Flux does to its own loses nothing. */
 
@@ -44,6 +46,14 @@ async function timed<T>(what: string, work: Promise<T>): Promise<T> {
   console.log(`${what}: ${((performance.now() - began) / 1000).toFixed(1)} s`);
   return result;
 }
+
+/** Waits until so many nodes are ready. */
+const nodesReady = (count: number) =>
+  until(`${count} nodes to be ready`, 60_000, async (saw) => {
+    const conditions = (await bed.look.nodes()).map((node) => conditionOf(node, 'Ready'));
+    saw(conditions.map((condition) => condition?.message).join('; '));
+    return conditions.filter((condition) => condition?.status === 'True').length === count ? true : undefined;
+  });
 
 /** Waits until the mirror tells a state of the Releases at a commit. */
 const mirrored = (commit: string, ready: string) =>
@@ -146,6 +156,51 @@ test('with Flux down keelson deliver takes its place, and Flux takes it back: on
   const [chunk = ''] = await bed.inbox();
   const object = await look.get({ apiVersion: 'v1', kind: 'ConfigMap', namespace: systemNamespace, name: chunk });
   assert.equal(managersOf(object), flux);
+});
+
+test('a push that takes the network from all nodes and Flux with it is mended by keelson deliver, and by nothing else', async () => {
+  const { look, cluster } = bed;
+  const agent = 'manifests/demo/15-network/agent.yaml';
+  const good = nodeConfigurations(cluster);
+  const carry = (configurations: Record<string, string>): void =>
+    bed.write(agent, JSON.stringify(networkAgent(cluster, configurations), null, 2));
+  carry(Object.fromEntries(Object.entries(good).map(([node, text]) => [node, text.replace(/\}$/, ',}')])));
+  const bad = await bed.push('Bring the network out of Git, with a comma too many');
+  await bed.carried('20-releases', bad);
+  await timed('until no node is ready', nodesReady(0));
+  // What runs keeps its addresses; what starts, as after a restart of its node, gets none.
+  await cluster.kubectl(['-n', fluxNamespace, 'delete', 'pods', '--all', '--wait=false']);
+  await cluster.kubectl(['-n', systemNamespace, 'delete', 'pods', '--all', '--wait=false']);
+  await apply(cluster, roamingPod(cluster, 'roamer'));
+  await until('Flux to have ended', 60_000, async (saw) => {
+    const running = await runningFlux(cluster);
+    saw(running.join(', '));
+    return running.length === 0 ? true : undefined;
+  });
+  await until('the runtime to refuse a pod that needs a network', 60_000, async () => {
+    const told = await cluster.kubectl(['get', 'events', '--field-selector=involvedObject.name=roamer']);
+    return /NetworkNotReady.*cni plugin not initialized/.test(told) ? true : undefined;
+  });
+
+  carry(good);
+  bed.edit(app, (text) => text.replace('replicas: 2', 'replicas: 3'));
+  const commit = await bed.push('Take the comma out');
+  assert.equal(await runningFlux(cluster), []);
+  assert.match(textAt(await bed.kustomization('20-releases'), '/status/lastAppliedRevision'), bad);
+  await nodesReady(0);
+  const told = await timed('from deliver to a release in place', bed.keelson('deliver', '--follow', '--timeout', '2m'));
+  assert.match(told, /manifests-demo {2}Syncing {2}app .*WorkloadsReady\(app\)/);
+  assert.match(told, /manifests-demo {2}Reconciling {2}Completed (\d+)\/\1 {2}Ready=True Completed/);
+  await nodesReady(3);
+  const pod = await until('the pod to run', 60_000, async () => {
+    const found = await look.get({ apiVersion: 'v1', kind: 'Pod', namespace: 'default', name: 'roamer' });
+    return textAt(found, '/status/phase') === 'Running' ? found : undefined;
+  });
+  assert.ok(isPodOf(cluster.node(textAt(pod, '/spec/nodeName')), textAt(pod, '/status/podIP')));
+  await timed('until Flux is back by itself', fluxRuns(cluster));
+  for (const part of units) await bed.carried(part, commit);
+  await mirrored(commit, 'True');
+  assert.equal(managersOf(await look.release(release)), flux);
 });
 
 test('deleting the objects of Flux loses nothing that they carried, and bootstrap brings them back', async () => {
