@@ -1,3 +1,5 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { validateDocument } from '../../constructs/api/validate.ts';
@@ -39,11 +41,25 @@ const web = 'registry.example.com/demo/web:1.4';
 const executor = 'registry.example.com/keelson/keelson:0.1.0';
 const chartImage = 'docker.io/kubeovn/kube-ovn:v1';
 
-async function needs(): Promise<LockNeeds> {
+const kinds = ['network.keelson.dev/KubeOVNInstallation'];
+
+const networkYaml = (image: string): string => `apiVersion: network.keelson.dev/v1alpha1
+kind: KubeOVNInstallation
+metadata: {name: probed, namespace: kube-system}
+spec:
+  mode: full
+  version: 1.16.13
+  chart: {source: "oci://registry.example.com/charts/kube-ovn:v1.16.13", digest: "sha256:${'c'.repeat(64)}"}
+  networkProbe: {image: "${image}"}
+`;
+
+/** What the example needs; with an image of the network probe where one is named. */
+async function needs(probe?: string): Promise<LockNeeds> {
   const copy = copyExample();
   try {
+    if (probe !== undefined) writeFileSync(join(copy.folder, 'network.yaml'), networkYaml(probe));
     const { source } = await readClusterFolder(copy.folder, 'clusters/example');
-    const collected = await collectNeeds(source, () => [charted(chartImage)], []);
+    const collected = await collectNeeds(source, () => [charted(probe ?? chartImage)], kinds);
     if (!collected.ok) throw new Error(JSON.stringify(collected.problems));
     return collected.needs;
   } finally {
@@ -101,6 +117,18 @@ for (const [update, expected] of [
   test(`--update ${update} resolves ${expected.at(-1)} again`, async () => {
     assert.equal((await lock(await needs(), update)).asked, expected);
   });
+
+test('the image of the network probe moves with the probes, and not with the chart', async () => {
+  const probe = 'registry.example.com/keelson/network-probe:0.1.0';
+  const wanted = await needs(probe);
+  assert.equal((await lock(wanted)).asked, [probe], 'locked once, as anything else');
+  const held = { ...wanted, loaded: { ...wanted.loaded, lock: (await lock(wanted)).result?.lock } };
+  assert.equal((await lock(held, 'probe')).asked, [probe]);
+  assert.equal(
+    (await lock(held, 'chart')).problems.map(({ reason }) => reason),
+    ['UnknownLockEntry'],
+  );
+});
 
 test('an update of something that is not there is refused', async () => {
   for (const update of ['nothing', 'probe']) {
