@@ -51,7 +51,7 @@ function isLocal(host: string | undefined): boolean {
 const keepAliveMs = 15_000;
 
 /** Routes of the page. `over` ends what is watched. */
-export function pageApp(options: PageOptions, over: AbortSignal): Hono {
+function pageApp(options: PageOptions, over: AbortSignal): Hono {
   const { source, clock, everyMs = 1_000, watchers = 16 } = options;
   const app = new Hono();
   let watching = 0;

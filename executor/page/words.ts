@@ -34,7 +34,7 @@ function markOf({ type, status }: Pick<Condition, 'type' | 'status'>): Mark {
   return (status === 'True') === inverse.has(type) ? 'broken' : 'well';
 }
 
-export function conditionView(found: JsonObject): ConditionView {
+function conditionView(found: JsonObject): ConditionView {
   const status = found.status === 'True' || found.status === 'False' ? found.status : 'Unknown';
   const type = textOf(found.type);
   return {

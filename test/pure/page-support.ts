@@ -30,7 +30,7 @@ export const observedOf = (changes: Partial<Round> = {}, endedTick = 0): Observe
 };
 
 /** A probe pod whose checks pass, but the first `failed`. */
-export const networkSample = (n: number, failed = 0): NetworkSample => {
+const networkSample = (n: number, failed = 0): NetworkSample => {
   const client = podFacts('keelson-network-probe', n);
   const checks = (['sameNode', 'nextNode', 'service', 'name'] as const).map((target, at) => ({
     target,
