@@ -77,7 +77,6 @@ function exchange(stream: Duplex, path: string, signal: AbortSignal): Promise<As
     const sent = request({
       path,
       headers: { host: 'localhost' },
-      agent: false,
       createConnection: () => stream,
       signal,
     });
