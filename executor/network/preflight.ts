@@ -76,11 +76,11 @@ function databaseProblems(node: string, facts: FactsOf<'host'>): Problem[] {
   if (database.state === 'occupied')
     problems.push({
       reason: 'DatabaseRootOccupied',
-      message: `${database.path} holds ${database.entries.join(', ') || 'something'}: OVN central would go on with the cluster that this belongs to`,
+      message: `${database.path} holds ${database.entries.join(', ') || 'something'}: OVN central would go on with the cluster that this belongs to. Adopt that installation, or recover it`,
       object: nodeName(node),
       path: database.path,
       remedy:
-        'adopt that installation (spec.adoption), or recover it by a KubeOVNRecoveryRequest. Where it belongs to nobody any more, a person moves it away; nothing here deletes it',
+        'adopt it by spec.adoption, or recover it by a KubeOVNRecoveryRequest. Where it belongs to nobody any more, a person moves it away; nothing here deletes it',
     });
   if (BigInt(database.freeBytes) < BigInt(leastFreeBytes))
     problems.push({
