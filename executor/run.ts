@@ -22,6 +22,7 @@ import { createTransport, type OwnedTransport, type Transport } from './kube/tra
 import { guardedTransport } from './lease/guarded.ts';
 import type { HeldLease } from './lease/held.ts';
 import { lead } from './lease/leadership.ts';
+import { Seat } from './lease/seat.ts';
 import { defaultLeaseTimings, type LeaseTimings, leaseTimings } from './lease/timings.ts';
 import { ClusterWatch } from './network/cluster-watch.ts';
 import { networkDomain, type PreflightPace } from './network/domain.ts';
@@ -233,41 +234,6 @@ function tellSilence(clock: Clock, log: NonNullable<ExecutorOptions['log']>): (a
     told = clock.monotonic();
     log('warn', 'the API server does not answer', { method, path });
   };
-}
-
-/**
- * When the wait for the Lease ends: with the process's signal, but not while a term runs. A term ends by itself, and keeps
- * the Lease until its writers have stopped.
- */
-class Seat {
-  readonly #outer: AbortSignal;
-  readonly #end = new AbortController();
-  #taken = false;
-
-  constructor(outer: AbortSignal) {
-    this.#outer = outer;
-    if (outer.aborted) this.#end.abort();
-    outer.addEventListener('abort', () => this.#leave(), { once: true });
-  }
-
-  get signal(): AbortSignal {
-    return this.#end.signal;
-  }
-
-  async during(work: () => Promise<void>): Promise<void> {
-    this.#taken = true;
-    try {
-      await work();
-    } finally {
-      this.#taken = false;
-      // A term that lost its Lease on the way out must not lead to another.
-      if (this.#outer.aborted) this.#end.abort();
-    }
-  }
-
-  #leave(): void {
-    if (!this.#taken) this.#end.abort();
-  }
 }
 
 interface Parts {

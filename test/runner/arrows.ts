@@ -33,6 +33,7 @@ const areas: readonly Area[] = [
       ...product,
       'bin/program.ts',
       'bin/invocation.ts',
+      'bin/networks.ts',
       'bin/planning.ts',
       'bin/render/shares.ts',
       'bin/uninstall',
