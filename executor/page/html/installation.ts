@@ -8,8 +8,11 @@ const open = (view: ConditionView, said: string, now: number): Html => html`<li 
   <p><span class="quiet">${view.reason}</span> ${said.includes(view.message) ? '' : view.message}</p>
 </li>`;
 
-const calm = (view: ConditionView): Html =>
-  html`<li>${symbol(view.mark)} ${view.type} <span class="quiet">${view.reason}</span></li>`;
+/** Of those that are well while they are False that is said. */
+const calm = (view: ConditionView): Html => {
+  const status = view.status === 'True' ? '' : ` ${view.status}`;
+  return html`<li>${symbol(view.mark)} ${view.type}${status} <span class="quiet">${view.reason}</span></li>`;
+};
 
 const needsReading = ({ mark }: ConditionView): boolean => mark === 'broken' || mark === 'unknown';
 
@@ -112,7 +115,7 @@ export function installation(view: InstallationView, now: number): Html {
   return html`<section class="installation" aria-labelledby="installation-${view.name}">
     <header class="verdict ${ready.mark}">
       <p class="eyebrow">Network ${view.namespace}/${view.name}${version}</p>
-      <h2 id="installation-${view.name}">${symbol(ready.mark)} ${verdicts[ready.status] ?? verdicts.Unknown} <span class="reason">Ready ${ready.status} · ${ready.reason}</span></h2>
+      <h2 id="installation-${view.name}">${symbol(ready.mark)} ${verdicts[ready.status] ?? verdicts.Unknown} <span class="reason">Ready=${ready.status} · ${ready.reason}</span></h2>
       <p class="why">${ready.message}</p>
       ${evidence(view, now)}
     </header>

@@ -44,6 +44,12 @@ const notReady = {
   reason: 'DaemonDown',
   message: ill.verdict.conditions.find(({ type }) => type === 'OVNDBReady')?.message ?? '',
 };
+const notKnown = {
+  ...readyCondition,
+  status: 'Unknown',
+  reason: 'VerificationPending',
+  message: 'everything is applied; not observed yet: DataPlaneReady',
+};
 const joining = {
   gate: 'OVNDBReady(central)',
   reason: 'MemberJoining',
@@ -53,7 +59,7 @@ const joining = {
 const cases: Readonly<Record<string, Known | undefined>> = {
   well: knownOf(installationOf(well, readyCondition, checks(12, 12)), well, [networkRelease()]),
   ill: knownOf(installationOf(ill, notReady, checks(11, 12)), ill, [networkRelease(joining), failedRelease()]),
-  many: knownOf(installationOf(many, notReady), many, [networkRelease()]),
+  many: knownOf(installationOf(many, notKnown), many, [networkRelease()]),
   standby: undefined,
 };
 
