@@ -1,4 +1,4 @@
-import { type BuildOptions, build } from 'esbuild';
+import type { BuildOptions } from 'esbuild';
 
 export interface BundleInput {
   /** The TypeScript file that is the program. */
@@ -30,6 +30,12 @@ const common: BuildOptions = {
   external: ['esbuild'],
   logLevel: 'silent',
 };
+
+/** Loaded when something is bundled: a static import would stand in the bundled program itself, where no bundler is. */
+async function build(options: BuildOptions): Promise<void> {
+  const bundler = await import('esbuild');
+  await bundler.build(options);
+}
 
 /**
  * Bundles a program and everything it imports into one ES module for the pinned Node. The same sources and packages

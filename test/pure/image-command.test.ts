@@ -7,9 +7,11 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { isPinned } from '../../constructs/lib/imageref.ts';
 import { buildImage } from '../../images/build.ts';
+import { bundleProgram } from '../../images/bundle.ts';
 import manifest from '../../package.json' with { type: 'json' };
 import { done, runKeelson, type Said } from '../commandline.ts';
 import { startRegistry } from '../standins/registry.ts';
+import { run } from '../tools/process.ts';
 
 const { version } = manifest;
 
@@ -118,6 +120,18 @@ test('what is built is this program: Node, the program in parts, and a start tha
     const { Entrypoint, User, Labels } = read(manifest.config.digest).config;
     assert.equal([Entrypoint, User], [['/keelson'], '65532:65532']);
     assert.equal(Labels, { 'org.opencontainers.image.version': version });
+  }));
+
+test('the program as one file, which the image holds, starts where there are no packages', () =>
+  inPlace(async ({ folder }) => {
+    const program = join(folder, 'keelson.mjs');
+    await bundleProgram({ entry: join(import.meta.dirname, '../../bin/keelson.ts'), output: program });
+    const options = { cwd: folder, env: { HOME: folder }, limitMs: 30_000 };
+    const told = await run(process.execPath, [program, '--version'], options);
+    assert.equal([told.code, told.stdout.trim(), told.stderr], [0, version, '']);
+    const executor = await run(process.execPath, [program, 'executor', '--help'], options);
+    assert.is(executor.code, 0, executor.stderr);
+    assert.match(executor.stdout, '--role');
   }));
 
 test.run();

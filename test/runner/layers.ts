@@ -42,7 +42,7 @@ export const layers: readonly Layer[] = [
     name: 'pure',
     folder: 'test/pure',
     jobs: 2,
-    budgetMs: 4 * minute,
+    budgetMs: 8 * minute,
     readyByMs: 1 * minute,
     tools: [],
     definitions: [],
