@@ -366,7 +366,6 @@ export class ReleaseWorker {
   }
 
   async #completed({ view, signal }: Turn, outcome: Extract<PassOutcome, { type: 'completed' }>): Promise<number> {
-    const { options } = this.#deps;
     const first = !this.#journal.completed;
     this.#journal.finished(outcome, view.requestedAt);
     if (first) {
@@ -375,7 +374,7 @@ export class ReleaseWorker {
       await dropOld(this.#deps, view, this.record.actual, signal);
       await this.#reports.drop(signal);
     }
-    return Math.min(options.reconcileMs, outcome.open ? never : openLookMs, this.#doubts.next());
+    return Math.min(this.#deps.options.reconcileMs, outcome.open ? never : openLookMs, this.#doubts.next());
   }
 
   /** Paused or held: looks, reports and writes nothing. */

@@ -8,7 +8,11 @@ const both = (kind: string, n: number, addresses?: string[]): PodFacts =>
   podFacts(kind, n, { addresses: addresses ?? [`10.16.0.${n}`, `fd00::${n}`] });
 export const networkServer = (n: number, addresses?: string[]): PodFacts => both('server', n, addresses);
 export const networkClient = (n: number, addresses?: string[]): PodFacts => both('client', n, addresses);
-export const networkService = { namespace: 'kube-system', name: 'keelson-network-probe', addresses: ['10.96.0.9', 'fd01::9'] };
+export const networkService = {
+  namespace: 'kube-system',
+  name: 'keelson-network-probe',
+  addresses: ['10.96.0.9', 'fd01::9'],
+};
 
 export const daemonSet = (name: string, desired: number) => ({
   kind: 'DaemonSet',

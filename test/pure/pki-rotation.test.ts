@@ -85,11 +85,10 @@ function live(events: readonly (readonly [pause: number, ask: boolean])[]): void
 }
 
 test('whatever happens when, what was signed within the last day is believed, and so is the next signer before it signs', () => {
-  const events = fc.array(fc.tuple(fc.integer({ min: 1, max: 2 * day }), fc.boolean()), {
-    minLength: 1,
-    maxLength: 120,
-  });
-  fc.assert(fc.property(events, live));
+  const event = fc.tuple(fc.integer({ min: 1, max: 2 * day }), fc.boolean());
+  const history = fc.array(event, { minLength: 1, maxLength: 120 });
+  const held = fc.check(fc.property(history, live));
+  assert.not(held.failed, JSON.stringify(held.counterexample));
 });
 
 test('a certificate is renewed after a third of its life, or once another authority signs', () => {

@@ -34,6 +34,7 @@ const areas: readonly Area[] = [
       'bin/program.ts',
       'bin/invocation.ts',
       'bin/networks.ts',
+      'bin/peer-databases.ts',
       'bin/planning.ts',
       'bin/render/shares.ts',
       'bin/uninstall',
