@@ -53,7 +53,7 @@ export function conditionsView(status: JsonObject): { ready: ConditionView; cond
   const conditions = listOf(status.conditions).map(conditionView);
   const ready = conditions.find(({ type }) => type === 'Ready');
   return {
-    ready: ready ?? conditionView({ type: 'Ready', reason: 'NeverSeen', message: 'nothing is known of it yet' }),
+    ready: ready ?? conditionView({ type: 'Ready', reason: 'Pending', message: 'nothing is known of it yet' }),
     conditions: conditions.filter(({ type }) => type !== 'Ready'),
   };
 }

@@ -1,4 +1,4 @@
-import 'reflect-metadata';
+import '../../constructs/lib/reflect.ts';
 import { createPrivateKey, type KeyObject, randomBytes, webcrypto } from 'node:crypto';
 import {
   AuthorityKeyIdentifierExtension,

@@ -1,4 +1,4 @@
-import 'reflect-metadata';
+import '../../constructs/lib/reflect.ts';
 import { createPublicKey } from 'node:crypto';
 import { Pkcs10CertificateRequest, SubjectAlternativeNameExtension } from '@peculiar/x509';
 import { enrolmentLimits } from '../../constructs/api/enrolment.ts';

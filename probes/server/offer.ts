@@ -1,4 +1,4 @@
-import 'reflect-metadata';
+import '../../constructs/lib/reflect.ts';
 import { webcrypto } from 'node:crypto';
 import {
   ExtendedKeyUsageExtension,

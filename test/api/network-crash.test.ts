@@ -141,7 +141,7 @@ test('it dies at one write after the other, before, during and after; in the end
   }
 });
 
-test('X5: a value that another took of an object in the making is a conflict; nothing more is written until it lets go', async ({
+test('X5: a value that another applies of an object in the making is a conflict; nothing more is written until it lets go', async ({
   shop,
 }) => {
   const bed = await networkBed(shop);
@@ -151,10 +151,12 @@ test('X5: a value that another took of an object in the making is a conflict; no
     await bed.deliver(rendered);
     bed.playKubelets();
     await dieAt(bed, 1, 'afterEffect', ({ path, mutating }) => mutating && path === paths.central);
-    await admin.expect('PATCH', `${paths.central}/scale`, {
-      body: { spec: { replicas: 5 } },
-      type: 'application/merge-patch+json',
-      query: { fieldManager: 'kubectl' },
+    const { apiVersion, kind, metadata } = await bed.get(paths.central);
+    const { name, namespace } = metadata;
+    await admin.expect('PATCH', paths.central, {
+      body: { apiVersion, kind, metadata: { name, namespace }, spec: { replicas: 5 } },
+      type: 'application/apply-patch+yaml',
+      query: { fieldManager: 'scaler', force: 'true' },
     });
     const executor = await bed.executor({ ...bypass, lease, engine });
     const told = await bed.until(
@@ -163,11 +165,11 @@ test('X5: a value that another took of an object in the making is a conflict; no
       (object) => object.status.failures?.some((failure: Loose) => failure.reason === 'FieldConflict'),
       60_000,
     );
-    assert.match(condition(told, 'Ready').message, /ovn-central.*kubectl.*holds \.spec\.replicas/);
+    assert.match(condition(told, 'Ready').message, /ovn-central.*scaler.*holds \.spec\.replicas/);
     assert.equal(payloadMutations(executor.plan.log), []);
     const live = await bed.get(paths.central);
     assert.is(live.spec.replicas, 5);
-    const managedFields = live.metadata.managedFields.filter((entry: Loose) => entry.manager !== 'kubectl');
+    const managedFields = live.metadata.managedFields.filter((entry: Loose) => entry.manager !== 'scaler');
     await bed.patch(paths.central, { metadata: { managedFields, resourceVersion: live.metadata.resourceVersion } });
     await bed.until(paths.release, 'the install to be completed', gatesBypassed, 60_000);
     assert.is((await bed.get(paths.central)).spec.replicas, 3);

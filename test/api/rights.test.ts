@@ -35,11 +35,17 @@ const completed =
   (release: Loose): boolean =>
     release.status?.history?.[0]?.digest === digest && release.status.history[0].state === 'Completed';
 
-/** Runs the executor until something holds, and keeps what it asked. */
-async function during(what: string, path: string, probe: (object: Loose) => boolean): Promise<void> {
+/** Runs the executor until something holds, and something after it; keeps what it asked. */
+async function during(
+  what: string,
+  path: string,
+  probe: (object: Loose) => boolean,
+  after = async (): Promise<void> => undefined,
+): Promise<void> {
   const executor = await bed.executor(options);
   try {
     await bed.until(path, what, probe, 60_000);
+    await after();
   } finally {
     await executor.stop();
     requests.push(...executor.plan.log);
@@ -51,8 +57,23 @@ async function change(what: string, files: Readonly<Record<string, string>>): Pr
   const next = await bed.render({ settings: { releases: { 'manifests-demo': releaseSettings } }, files });
   await bed.deliver(next, ['20-releases', '30-specs']);
   const digest = next.releases.find(({ name }) => name === 'manifests-demo')?.index.digest;
-  await during(what, demo, completed(digest));
+  await during(what, demo, completed(digest), oldCopiesGone);
 }
+
+/** Old copies of a payload go after its end is told. */
+const oldCopiesGone = (): Promise<void> =>
+  until(
+    'the copies of the payload before to go',
+    async () => {
+      const labelSelector = 'keelson.dev/release=manifests-demo,keelson.dev/holds=retained';
+      const { body } = await admin.expect('GET', `/api/v1/namespaces/${system}/configmaps`, {
+        query: { labelSelector },
+      });
+      const copies = (body as Loose).items.map(({ metadata }: Loose) => metadata.name.replace(/-[0-9]+$/, ''));
+      return new Set(copies).size === 1;
+    },
+    30_000,
+  );
 
 /** What others do before and beside the executor. */
 async function prepare(): Promise<void> {

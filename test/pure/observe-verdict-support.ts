@@ -9,7 +9,7 @@ import { centralRound, chassisRound } from './observe-support.ts';
 
 /** A whole installation that is well, what is wanted of it, and rounds about it. */
 
-export const installation = { namespace: 'kube-system', name: 'main', uid: 'uid-1' };
+const installation = { namespace: 'kube-system', name: 'main', uid: 'uid-1' };
 export const probed: InstallationSpec = specOf({
   networkStack: 'dual_stack',
   networkProbe: { image: 'registry.example.com/probe:1' },
@@ -21,8 +21,8 @@ export const time = (n = 0): Round['time'] => ({
   endedAt: n * 10_000 + 500,
   endedTick: n * 10_000 + 500,
 });
-export const unpinned: Wanted = { spec: probed, installation, chartReplicas: 3, pin: undefined };
-export const bare = (changes: Partial<Round> = {}): Round => ({
+const unpinned: Wanted = { spec: probed, installation, chartReplicas: 3, pin: undefined };
+const bare = (changes: Partial<Round> = {}): Round => ({
   time: time(),
   central: centralRound(),
   chassis: chassisRound(),
@@ -32,7 +32,7 @@ export const bare = (changes: Partial<Round> = {}): Round => ({
 });
 
 /** A record of the healthy round, as status pins it. */
-export const held = (() => {
+const held = (() => {
   const { toRecord } = judgeRound(bare(), unpinned, emptyMemory);
   assert.ok(toRecord);
   const record = toRecord as NonNullable<typeof toRecord>;

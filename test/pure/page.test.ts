@@ -167,7 +167,7 @@ test('conditions: Degraded and its like are good news when they are False, and U
     view.conditions.map(({ mark }) => mark),
     ['well', 'broken', 'unknown', 'working'],
   );
-  assert.equal([view.ready.mark, view.ready.reason], ['unknown', 'NeverSeen']);
+  assert.equal([view.ready.mark, view.ready.reason], ['unknown', 'Pending']);
 });
 
 test('release: phases, gates, what it waits for, what people set, and a history within bounds', () => {
@@ -194,7 +194,7 @@ test('release: phases, gates, what it waits for, what people set, and a history 
   assert.equal(failed.loud, ['pin: eeeeeeeeeeee']);
   assert.is(failed.failures[0]?.reason, 'Conflict');
   const bare = releaseView({ apiVersion: 'keelson.dev/v1alpha1', kind: 'Release', metadata: { name: 'new' } });
-  assert.equal([bare.state, bare.ready.reason, bare.phases.length], ['Initial', 'NeverSeen', 0]);
+  assert.equal([bare.state, bare.ready.reason, bare.phases.length], ['Initial', 'Pending', 0]);
   const bypassed = { type: 'OVNDBReady', scope: 'central', state: 'True', bypassed: true };
   const passed = releaseView({
     ...networkRelease(),

@@ -1,4 +1,4 @@
-import 'reflect-metadata';
+import '../../constructs/lib/reflect.ts';
 import { createPrivateKey, type webcrypto, X509Certificate } from 'node:crypto';
 import { BasicConstraintsExtension, X509CertificateGenerator } from '@peculiar/x509';
 import { test } from 'uvu';
