@@ -5,7 +5,7 @@ import { parseEvidence } from '../../constructs/api/evidence.ts';
 import type { ProbeTarget } from '../../executor/evidence/target.ts';
 import type { Outcome } from '../../executor/observe/round.ts';
 import type { EvidenceMaker } from '../../executor/run.ts';
-import { answer, centralFacts, chassisFacts } from '../pure/observe-support.ts';
+import { answer, centralFacts, chassisFacts, podOf } from '../pure/observe-support.ts';
 
 export type Spoil = <K extends EvidenceKind>(target: ProbeTarget<K>, member: number) => Outcome<K> | undefined;
 
@@ -31,14 +31,7 @@ export function sidecars(size = 3): Sidecars {
           const member = Number(target.node.replace(/\D/g, ''));
           const spoilt = made.spoil(target, member);
           if (spoilt !== undefined && spoilt.type !== 'Evidence') return spoilt;
-          const pod = {
-            namespace: target.namespace,
-            name: target.pod,
-            uid: target.podUID,
-            node: target.node,
-            addresses: [],
-            containers: [],
-          };
+          const pod = podOf(target);
           const well =
             target.kind === 'central'
               ? answer('central', pod, centralFacts(member, size))

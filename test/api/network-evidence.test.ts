@@ -5,7 +5,7 @@ import { main } from '../../bin/program.ts';
 import { readTopologyRecord } from '../../constructs/api/topology.ts';
 import { systemClock } from '../../constructs/lib/clock.ts';
 import { type Captured, captureInventory } from '../../executor/observe/inventory.ts';
-import { answer, centralFacts, databaseFacts } from '../pure/observe-support.ts';
+import { answer, centralFacts, databaseFacts, podOf } from '../pure/observe-support.ts';
 import { type Sidecars, type Spoil, sidecars } from './evidence-bed.ts';
 import { edgeOf } from './kubeBed.ts';
 import {
@@ -54,14 +54,7 @@ const member =
   (n: number, change: 'down' | Parameters<typeof databaseFacts>[3]): Spoil =>
   (target, of) => {
     if (target.kind !== 'central' || of !== n) return undefined;
-    const pod = {
-      namespace: target.namespace,
-      name: target.pod,
-      uid: target.podUID,
-      node: target.node,
-      addresses: [],
-      containers: [],
-    };
+    const pod = podOf(target);
     const facts = centralFacts(n, 3);
     if (change === 'down') delete facts.nb;
     else facts.nb = databaseFacts('nb', n, 3, change);

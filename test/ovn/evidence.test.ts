@@ -11,7 +11,7 @@ import { probeContainers } from '../../constructs/api/constants.ts';
 import { pullEvidence } from '../../executor/evidence/pull.ts';
 import type { ProbeTarget } from '../../executor/evidence/target.ts';
 import { bundleProbe, probeEnvironment, probeFlags } from '../../images/probe.ts';
-import { executorBed, subjectOf, tokenOf } from '../pure/evidence-bed.ts';
+import { downwardOf, executorBed, subjectOf, tokenOf } from '../pure/evidence-bed.ts';
 import { type Env, eventually, OvnBed, pidOf } from './bed.ts';
 
 const test = suite('evidence');
@@ -47,14 +47,7 @@ async function probe<K extends 'central' | 'chassis' | 'drain'>(kind: K, n: numb
   const args = ['probe', kind, '--port', String(port), '--trust', trust, '--limit-ms', '2000', ...folders];
   const child = spawn(process.execPath, [...probeFlags, program, ...args], {
     stdio: ['ignore', 'ignore', 'pipe'],
-    env: {
-      ...probeEnvironment,
-      POD_NAMESPACE: subject.namespace,
-      POD_NAME: subject.pod,
-      POD_UID: subject.podUID,
-      NODE_NAME: subject.node,
-      POD_IPS: '127.0.0.1',
-    },
+    env: { ...probeEnvironment, ...downwardOf(subject) },
   });
   const ended = once(child, 'exit');
   running.push({

@@ -52,6 +52,15 @@ export const targetOf = (subject: EvidenceSubject): ProbeTarget<'chassis'> => ({
 });
 
 /** Token of a pod, as the stand-in of the API server here knows it. */
+/** What the kubelet tells a container of its pod. */
+export const downwardOf = ({ namespace, pod, podUID, node }: EvidenceSubject) => ({
+  POD_NAMESPACE: namespace,
+  POD_NAME: pod,
+  POD_UID: podUID,
+  NODE_NAME: node,
+  POD_IPS: '127.0.0.1',
+});
+
 export const tokenOf = ({ podUID }: EvidenceSubject): string => `token-of-${podUID}`;
 
 export interface RunningProbe {

@@ -7,7 +7,7 @@ import { Observer } from '../../executor/network/observer.ts';
 import type { ClusterLook } from '../../executor/observe/expect.ts';
 import { installation } from './network-support.ts';
 import { centralNodes, clusterLook } from './observe-look-support.ts';
-import { answer, centralFacts, chassisFacts } from './observe-support.ts';
+import { answer, centralFacts, chassisFacts, podOf } from './observe-support.ts';
 import { VirtualClock } from './virtualClock.ts';
 
 interface Bed {
@@ -49,14 +49,7 @@ function bed(look: ClusterLook | null = clusterLook()): Bed {
       async ask(target) {
         if (made.fails) throw new Error('a defect');
         const n = Number(target.node.slice(1));
-        const pod = {
-          namespace: target.namespace,
-          name: target.pod,
-          uid: target.podUID,
-          node: target.node,
-          addresses: [],
-          containers: [],
-        };
+        const pod = podOf(target);
         const facts = centralFacts(n, 3);
         if (made.down && n === 3) delete facts.nb;
         return (

@@ -2,6 +2,7 @@
 import type { CentralFacts, DatabaseFacts, NorthdFacts } from '../../constructs/api/evidence/central.ts';
 import type { ChassisFacts } from '../../constructs/api/evidence/chassis.ts';
 import { type EvidenceKind, type EvidenceOf, evidenceComponents } from '../../constructs/api/evidence.ts';
+import type { ProbeTarget } from '../../executor/evidence/target.ts';
 import type {
   CentralRound,
   CentralSample,
@@ -32,6 +33,16 @@ export const podFacts = (kind: string, n: number, changes: Partial<PodFacts> = {
   addresses: [`10.0.0.${n}`],
   containers: [{ name: kind, id: `${kind}-id-${n}`, restarts: 0 }],
   ...changes,
+});
+
+/** The pod behind a target, as far as an answer tells of it. */
+export const podOf = ({ namespace, pod, podUID, node }: ProbeTarget): PodFacts => ({
+  namespace,
+  name: pod,
+  uid: podUID,
+  node,
+  addresses: [],
+  containers: [],
 });
 
 /** The answer of a sidecar; components that `facts` lacks are problems of this code. */

@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { bundleProbe, probeEnvironment, probeFlags } from '../../images/probe.ts';
-import { executorBed, subjectOf, targetOf, tokenOf } from './evidence-bed.ts';
+import { downwardOf, executorBed, subjectOf, targetOf, tokenOf } from './evidence-bed.ts';
 
 const test = suite('probe process');
 const bed = await executorBed();
@@ -36,14 +36,7 @@ test('the program of the image serves, is enrolled, tells which daemons are abse
     [...probeFlags, program, 'probe', 'chassis', '--port', String(port), ...where],
     {
       stdio: ['ignore', 'ignore', 'pipe'],
-      env: {
-        ...probeEnvironment,
-        POD_NAMESPACE: subject.namespace,
-        POD_NAME: subject.pod,
-        POD_UID: subject.podUID,
-        NODE_NAME: subject.node,
-        POD_IPS: '127.0.0.1',
-      },
+      env: { ...probeEnvironment, ...downwardOf(subject) },
     },
   );
   const ended = once(child, 'exit');
