@@ -6,7 +6,7 @@ import { probe } from '../probe/run.ts';
 export function probeCommand(invocation: Invocation, done: (code: Awaited<ReturnType<typeof probe>>) => void): Command {
   return new Command('probe')
     .description('run a probe: tell the executor what the daemons beside it say')
-    .argument('<kind>', 'central, chassis, network-client, network-server or host')
+    .argument('<kind>', 'central, chassis, drain, network-client, network-server or host')
     .argument('[options...]', 'options of the probe')
     .helpOption(false)
     .allowUnknownOption()

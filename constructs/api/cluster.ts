@@ -151,7 +151,7 @@ export const clusterSpec = z
         executor: imageText().meta({ description: 'Image of the executor roles.' }),
         probe: imageText()
           .optional()
-          .meta({ description: 'Image of the sidecars; the one of the executor when absent.' }),
+          .meta({ description: 'Image of the sidecars; without it there are none, and no evidence.' }),
       })
       .meta({ description: 'Images of our own parts.' }),
     executor: z

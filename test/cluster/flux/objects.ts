@@ -124,7 +124,7 @@ export interface FluxObjectsInput {
 }
 
 /**
- * Flux as its installer leaves it, but for the controllers that nobody needs here. The cluster has no DNS: artifacts have the
+ * Flux as its installer leaves it, but for the controllers that nobody needs here. Nothing here depends on DNS: artifacts have the
  * URLs that they have everywhere, and the one pod that asks for them by name is told where the name leads.
  */
 export function fluxObjects({ images, sourceAddress }: FluxObjectsInput): JsonObject[] {
