@@ -173,7 +173,8 @@ export class LedgerStore {
     this.#shards = wanted.length;
     const first = configMapNames.ledger(this.#target.release, 0);
     // An id that moves to a new shard is there before it leaves the old one, and what a crash leaves can be read.
-    for (const configMap of ledgerWriteOrder(wanted, existing)) {
+    // While none is stored it still is the first time, also when an earlier store was cut off before its first answer.
+    for (const configMap of ledgerWriteOrder(wanted, this.#stored.size === 0 ? 0 : existing)) {
       const { name } = configMap.metadata;
       const known = this.#stored.get(name);
       const shards = configMap.metadata.annotations[annotations.shards] ?? '';

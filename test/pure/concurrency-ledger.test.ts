@@ -11,12 +11,14 @@ import { settled, VirtualClock } from './virtualClock.ts';
 const target = { release: 'manifests-demo', namespace: 'keelson-system' };
 const never = new AbortController().signal;
 
+type Answer = 'stored' | 'stale' | 'aborted';
+
 interface Bed {
   readonly client: KubeClient;
   /** Names of the ConfigMaps that are being written, in the order in which the writes began. */
   readonly writing: string[];
-  /** Answers the oldest write: stored, or refused because somebody else wrote. */
-  answer(how?: 'stored' | 'stale'): Promise<void>;
+  /** Answers the oldest write: stored, refused because somebody else wrote, or aborted before it was sent. */
+  answer(how?: Answer): Promise<void>;
   /** The oldest write never reaches the server. */
   drop(): void;
   /** Answers writes until none is left; how many there were. */
@@ -26,7 +28,7 @@ interface Bed {
 function bed(): Bed {
   const stored = new Map<string, KubeObject>();
   const writing: string[] = [];
-  const waiting: ((how: 'stored' | 'stale') => void)[] = [];
+  const waiting: ((how: Answer) => void)[] = [];
   let version = 0;
   const client = {
     list: () => Promise.resolve({ type: 'listed', items: [...stored.values()], resourceVersion: '1' }),
@@ -37,9 +39,10 @@ function bed(): Bed {
     apply: (object: KubeObject) => {
       const name = object.metadata.name ?? '';
       writing.push(name);
-      return new Promise((resolve) => {
+      return new Promise((resolve, reject) => {
         waiting.push((how) => {
           writing.splice(writing.indexOf(name), 1);
+          if (how === 'aborted') return reject(new Error('aborted'));
           if (how === 'stale')
             return resolve({ type: 'unavailable', message: 'another write', mayHaveHappened: false });
           version += 1;
@@ -51,7 +54,7 @@ function bed(): Bed {
       });
     },
   } as unknown as KubeClient;
-  const answer = async (how: 'stored' | 'stale' = 'stored'): Promise<void> => {
+  const answer = async (how: Answer = 'stored'): Promise<void> => {
     waiting.shift()?.(how);
     await settled();
   };
@@ -127,6 +130,29 @@ test('wherever the first store of a large ledger is cut off, what there is of it
     await on.answerAll();
     assert.is(await flushed, undefined);
     assert.is((await open(on)).ledger.size, 2_000);
+  }
+});
+
+test('so is what a store leaves that was aborted, tried again, and cut off then', async () => {
+  for (let before = 0; before <= 4; before += 1) {
+    for (let after = 0; after <= 4; after += 1) {
+      const on = bed();
+      const store = await open(on);
+      for (let n = 0; n < 2_000; n += 1) store.put({ ...entryOf(n, 'u'), sha256: sha('b'), payload: digest('2') });
+      const aborted = store.flush(never).then(
+        () => 'stored',
+        () => 'aborted',
+      );
+      await settled();
+      for (let n = 0; n < before; n += 1) await on.answer();
+      await on.answer('aborted');
+      assert.is(await aborted, 'aborted');
+      void store.flush(never);
+      await settled();
+      for (let n = 0; n < after; n += 1) await on.answer();
+      const left = await openLedger(on.client, target, never);
+      assert.ok(left.ok, `aborted after ${before} writes, and cut off after ${after} more`);
+    }
   }
 });
 
