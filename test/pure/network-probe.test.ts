@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { createServer as createHttpServer } from 'node:http';
-import { type AddressInfo, createServer, type Server } from 'node:net';
+import { type AddressInfo, connect, createServer, type Server } from 'node:net';
+import { text } from 'node:stream/consumers';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { NetworkCheck } from '../../constructs/api/evidence/network.ts';
@@ -106,6 +107,18 @@ test('P4: the server echoes the nonce with its pod and its node; anything else i
   assert.is((await get('/')).status, 404);
   assert.is((await get(`${echoPath}?nonce=${nonce}`, 'POST')).status, 405);
   assert.is((await get('/v1/ready')).status, 200);
+});
+
+test('P4: what is no path of a URL is answered as unknown, and the server goes on', async () => {
+  const port = await serving(identity(1));
+  for (const target of ['//', '//?nonce=a', 'http://[/']) {
+    const socket = connect(port, '127.0.0.1');
+    socket.write(`GET ${target} HTTP/1.1\r\nhost: probe\r\n\r\n`);
+    assert.match(await text(socket), /^HTTP\/1\.1 404 /, target);
+  }
+  const nonce = 'cd'.repeat(24);
+  const good = await fetch(`http://127.0.0.1:${port}${echoPath}?nonce=${nonce}`);
+  assert.equal(await good.json(), { nonce, ...identity(1) });
 });
 
 test('P4: an answer counts for its own nonce only, and names only what evidence may repeat', () => {
