@@ -11,7 +11,8 @@ export interface MetricsServer {
 /** Serves `/metrics` and `/healthz` on 127.0.0.1; port 0 takes a free one. */
 export async function serveMetrics(registry: Registry, port: number): Promise<MetricsServer> {
   const server = createServer((request, response) => {
-    const path = new URL(request.url ?? '/', 'http://localhost').pathname;
+    // Taken apart by hand: the parser of URLs throws on `//`, and that would end the executor.
+    const [path] = (request.url ?? '/').split('?', 1);
     if (path === '/healthz') {
       response.end('ok\n');
       return;
@@ -29,6 +30,8 @@ export async function serveMetrics(registry: Registry, port: number): Promise<Me
     server.once('error', reject);
     server.listen(port, '127.0.0.1', () => resolve());
   });
+  // An error later on (no file descriptor left for a connection) is no reason for the executor to end.
+  server.on('error', () => undefined);
   return {
     port: (server.address() as AddressInfo).port,
     close: () =>
