@@ -23,6 +23,8 @@ export function kubeletWay(credentials: CredentialSource, target: ForwardTarget,
       type: 'unreachable',
       message: `port-forward to ${target.namespace}/${target.pod} port ${port}: ${why}`,
     });
+    // Encoding leaves these two as they are, and in a URL they lead up.
+    if (target.pod === '.' || target.pod === '..') return refused('that is no name of a pod');
     let current: Credentials;
     try {
       current = await credentials.current();
@@ -33,10 +35,10 @@ export function kubeletWay(credentials: CredentialSource, target: ForwardTarget,
   };
 }
 
+/** A name may be whatever somebody wrote into a Lease: it stays one segment of the path. */
 function urlOf(credentials: Credentials, { namespace, pod }: ForwardTarget, port: number): URL {
-  const url = new URL(
-    `${credentials.server.replace(/\/+$/, '')}/api/v1/namespaces/${namespace}/pods/${pod}/portforward`,
-  );
+  const path = `/api/v1/namespaces/${encodeURIComponent(namespace)}/pods/${encodeURIComponent(pod)}/portforward`;
+  const url = new URL(`${credentials.server.replace(/\/+$/, '')}${path}`);
   url.protocol = url.protocol === 'http:' ? 'ws:' : 'wss:';
   url.searchParams.set('ports', String(port));
   return url;
