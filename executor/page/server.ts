@@ -84,6 +84,8 @@ function pageApp(options: PageOptions, over: AbortSignal): Hono {
   app.get('/page.js', (context) => context.body(script, 200, { 'content-type': 'text/javascript; charset=utf-8' }));
   app.get('/icon.svg', (context) => context.body(icon, 200, { 'content-type': 'image/svg+xml' }));
   app.get('/events', (context) => {
+    // Answered by the route of GET, whose stream nobody would read: it would take the place of a watcher for good.
+    if (context.req.method === 'HEAD') return context.body(null, 200, { 'content-type': 'text/event-stream' });
     if (watching >= watchers) return context.text('too many watch this page already\n', 503, { 'retry-after': '30' });
     watching += 1;
     return watch(context);
@@ -124,6 +126,8 @@ export async function servePage(options: PageOptions, port: number): Promise<Pag
     server.once('listening', () => resolve());
     if (server.listening) resolve();
   });
+  // An error later on (no file descriptor left for a connection) is no reason for the executor to end.
+  server.on('error', () => undefined);
   return {
     port: (server.address() as AddressInfo).port,
     close: () =>

@@ -121,6 +121,21 @@ test('only so many may watch; a place is free again when one has left', async ()
   stops[1]?.abort();
 });
 
+test('a question for the head of the events watches nothing', async () => {
+  for (let n = 0; n < 20; n++) {
+    const { status, headers } = await ask('/events', { method: 'HEAD' });
+    assert.equal([status, headers['content-type']], [200, 'text/event-stream'], `question ${n}`);
+  }
+  const stop = new AbortController();
+  assert.match((await events(stop.signal).next()).value, /^event: page/);
+  stop.abort();
+});
+
+test('a path that is none of a URL is not found, and the page goes on', async () => {
+  assert.is((await ask('//')).status, 404);
+  assert.is((await ask('/')).status, 200);
+});
+
 test('it closes although somebody watches; a taken port is told, and is no failure', async () => {
   const stop = new AbortController();
   await events(stop.signal).next();
