@@ -92,7 +92,8 @@ function toldDatabase(database: JsonObject): DatabaseView {
     members: members.map((member) => ({
       node: textOf(member.node),
       leads: isLeader(member),
-      mark: 'well',
+      // A status tells who belongs to it, and not how they are: nobody here has seen that yet.
+      mark: 'unknown',
       word: isLeader(member) ? 'leader' : 'member',
       serverID: textOf(member.serverID).slice(0, 4),
       index: textOf(member.index),

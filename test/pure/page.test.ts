@@ -149,6 +149,11 @@ test('installation: databases by the last round, or by the status where nothing 
     told.databases.map(({ leader, term }) => [leader, term]),
     [['n2', '7']],
   );
+  assert.equal(
+    told.databases[0]?.members.map(({ mark, word }) => `${word} ${mark}`),
+    ['member unknown', 'leader unknown'],
+    'a status is not what this process saw',
+  );
   assert.is(told.evidence, undefined);
   assert.is(told.matrix, undefined);
 });
