@@ -166,7 +166,13 @@ export async function runExecutor(given: ExecutorOptions, signal: AbortSignal): 
       },
     });
   const client = clientOver(send);
-  const server = options.metricsPort === undefined ? undefined : await serveMetrics(registry, options.metricsPort);
+  const unserved = (error: unknown): undefined => {
+    log('warn', `metrics are not served: ${error instanceof Error ? error.message : String(error)}`);
+    return undefined;
+  };
+  const { metricsPort } = options;
+  // Nothing that an executor is for hangs on them: a port that another process has is told, and that is all.
+  const server = metricsPort === undefined ? undefined : await serveMetrics(registry, metricsPort).catch(unserved);
   if (server !== undefined) options.onListening?.(server.port);
   const { identity, planOnly = false } = options;
   const board = new Board({ identity, namespace, planOnly }, clock);

@@ -1,14 +1,17 @@
+import { once } from 'node:events';
+import { type AddressInfo, createServer } from 'node:net';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { systemClock } from '../../constructs/lib/clock.ts';
 import { ProblemError } from '../../constructs/lib/problems.ts';
 import type { Credentials } from '../../executor/kube/credentials.ts';
 import { TransportError } from '../../executor/kube/transport.ts';
-import { runExecutor } from '../../executor/run.ts';
+import { type ExecutorOptions, runExecutor } from '../../executor/run.ts';
 
-test('options for test clusters while the API server is away: that is said, and not that this is none', async () => {
+/** Starts where the API server is away. */
+function starting(more: Partial<ExecutorOptions> = {}): Promise<void> {
   const never = (): Promise<Credentials> => Promise.reject(new Error('no credentials are asked for'));
-  const started = runExecutor(
+  return runExecutor(
     {
       credentials: { current: never, renewed: never },
       // Pauses between attempts take no time here.
@@ -18,9 +21,14 @@ test('options for test clusters while the API server is away: that is said, and 
       identity: 'test',
       testLeaseMs: 3_000,
       wrapTransport: () => () => Promise.reject(new TransportError('nobody answers', false)),
+      ...more,
     },
     new AbortController().signal,
   );
+}
+
+test('options for test clusters while the API server is away: that is said, and not that this is none', async () => {
+  const started = starting();
   const error: unknown = await started.then(
     () => undefined,
     (reason: unknown) => reason,
@@ -32,6 +40,33 @@ test('options for test clusters while the API server is away: that is said, and 
     ['ApiUnavailable'],
   );
   assert.match(problems[0]?.message ?? '', /keelson-system .*could not be read.*nobody answers/);
+});
+
+test('a port of metrics that somebody else has is told, and the executor goes on without them', async () => {
+  const other = createServer();
+  other.listen(0, '127.0.0.1');
+  await once(other, 'listening');
+  const said: string[] = [];
+  const listening: number[] = [];
+  try {
+    const { port } = other.address() as AddressInfo;
+    const error: unknown = await starting({
+      metricsPort: port,
+      log: (level, message) => said.push(`${level} ${message}`),
+      onListening: (at) => listening.push(at),
+    }).then(
+      () => undefined,
+      (reason: unknown) => reason,
+    );
+    assert.instance(error, ProblemError, 'it came as far as without the port');
+    assert.ok(
+      said.some((line) => /^warn metrics are not served: .*EADDRINUSE/.test(line)),
+      said.join('\n'),
+    );
+    assert.equal(listening, []);
+  } finally {
+    other.close();
+  }
 });
 
 test.run();
