@@ -69,7 +69,7 @@ export interface ExecutorOptions {
   /** Milliseconds of every Lease in place of the usual ones; refused like bypassed gates where it is no test cluster. */
   readonly testLeaseMs?: number;
   readonly retain?: number;
-  /** Port of metrics on the loopback address; 0 takes a free one, absent serves none. */
+  /** Port of metrics on the loopback address; 0 takes a free one, absent or taken by another process serves none. */
   readonly metricsPort?: number;
   /** Port of the status page on the loopback address; 0 takes a free one, absent serves none. */
   readonly pagePort?: number;
