@@ -11,6 +11,7 @@ import type { Judged } from './dryrun.ts';
 import { itemRef } from './items.ts';
 import { namespaceTrouble } from './namespace.ts';
 import { heldSince } from './need.ts';
+import { foreignOwner } from './ownership.ts';
 import { freeTaken, isTaken } from './take-back.ts';
 import { isDenied, webhookTrouble } from './webhook.ts';
 
@@ -147,6 +148,9 @@ async function lookAgain(
   if (metadata.uid !== uid) return refuse(judged, 'ObjectReplaced', `it has UID ${metadata.uid}, not ${uid}`, true);
   const held = heldSince(before, metadata);
   if (held !== undefined) return { ...refuse(judged, 'ObjectHeld', `it is held: ${held}`, true), held };
+  // The dry run would have refused it, had it been asked about the object as it is now.
+  const foreign = foreignOwner(judged.item, judged.intent, live.object);
+  if (foreign?.verdict === 'refused') return { ok: false, retry: true, problem: foreign.problem };
   return { live: live.object };
 }
 

@@ -78,9 +78,10 @@ test('an object that only changed meanwhile is replaced all the same; another ob
 async function update(
   answers: readonly Scripted[],
   before: ObjectMeta | undefined = liveMeta(one, { resourceVersion: '5' }),
+  more: Partial<WriteDeps> = {},
 ): Promise<{ outcome: WriteOutcome; asked: string[] }> {
   const verdict = { verdict: 'ours', uid: 'uid-1', version: '5' } as const;
-  return write({ ...judged, verdict }, answers, { seen: () => before });
+  return write({ ...judged, verdict }, answers, { seen: () => before, ...more });
 }
 
 test('an update holds for the version that was decided on, and takes no request more', async () => {
@@ -98,6 +99,27 @@ test('what was marked since it was decided on is not written; what only changed 
   const changed = await update([conflict, live('uid-1', 6), conflict, live('uid-1', 7), live('uid-1', 8)]);
   assert.equal(changed.asked, ['PATCH 5', 'GET', 'PATCH 6', 'GET', 'PATCH 7']);
   assert.is(changed.outcome.ok && changed.outcome.result, 'configured');
+});
+
+test('what another controller took as its own since it was decided on is not written, and neither is a field of it taken back', async () => {
+  const owner = { apiVersion: 'v1', kind: 'Operator', name: 'other', uid: 'uid-o', controller: true };
+  const owned = live('uid-1', 6);
+  const body = owned.body as { metadata: object };
+  const theirs = { ...owned, body: { ...body, metadata: { ...body.metadata, ownerReferences: [owner] } } };
+  const taken = statusOf(409, 'Conflict', 'a conflict', {
+    causes: [
+      {
+        reason: 'FieldManagerConflict',
+        message: 'conflict with "other" with apiVersion v1 using Update',
+        field: '.data.a',
+      },
+    ],
+  });
+  for (const answer of [conflict, taken]) {
+    const changed = await update([answer, theirs, live('uid-1', 7)], undefined, { takeBack: true });
+    assert.equal(changed.asked, ['PATCH 5', 'GET']);
+    assert.is(changed.outcome.ok ? '' : changed.outcome.problem.reason, 'OwnedByAnother');
+  }
 });
 
 test('what was quiesced before it was decided on is written', async () => {
