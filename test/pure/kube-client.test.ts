@@ -64,7 +64,7 @@ test('an apply carries manager, strictness and the bare intent, and nothing that
   assert.is(requests.at(-1)?.query.dryRun, 'All');
   assert.is(requests.at(-1)?.headers.accept, undefined);
   await client.apply(map, { fieldManager, dryRun: true, metadataOnly: true });
-  assert.match(String(requests.at(-1)?.headers.accept), /as=PartialObjectMetadata;/);
+  assert.match(String(requests.at(-1)?.headers.accept), /as=PartialObjectMetadata;.*,application\/json$/);
 });
 
 test('no source of the edge can ask for a forced write', () => {

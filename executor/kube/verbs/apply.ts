@@ -20,7 +20,8 @@ export interface ApplyOptions extends CallOptions {
   readonly live?: KubeObject;
 }
 
-const metadataAnswer = 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1';
+/** An aggregated API that can not answer with metadata alone answers with whole objects, which serve as well. */
+const metadataAnswer = 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json';
 
 /** The body of an apply: the intent, without what the server fills in, with UID and version when these are preconditions. */
 function applyBody(object: KubeObject, uid: string | undefined, resourceVersion?: string): string {
