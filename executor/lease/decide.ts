@@ -80,19 +80,21 @@ export function contend(
   timings: LeaseTimings,
 ): { readonly contender: Contender; readonly action: Contention } {
   const { lease } = look;
-  const { watched, ...plain } = contender;
-  const { identity, former } = plain;
+  // A former acquisition that was once seen not to stand never counts again: a restored copy of the Lease would name it,
+  // while another may lead since.
+  const { watched, former, ...plain } = contender;
+  const { identity } = plain;
   if (lease === undefined) return { contender: plain, action: { type: 'create' } };
   if (lease.holder === identity) return { contender: plain, action: { type: 'resume', lease } };
+  const take: Contention = { type: 'take', lease, transitions: lease.transitions + 1 };
+  if (lease.holder === '') return { contender: plain, action: take };
   // Nobody has taken it since: there is no other whose end would have to be waited for.
-  if (lease.holder === '' || (former !== undefined && isOurs(former, lease)))
-    return { contender: plain, action: { type: 'take', lease, transitions: lease.transitions + 1 } };
+  if (former !== undefined && isOurs(former, lease)) return { contender: { ...plain, former }, action: take };
   const same = watched !== undefined && watched.uid === lease.uid && watched.resourceVersion === lease.resourceVersion;
   const since = same ? watched.since : look.receivedAt;
   const left = since + (lease.durationMs ?? timings.durationMs) - look.sentAt;
   const next = { ...plain, watched: { uid: lease.uid, resourceVersion: lease.resourceVersion, since } };
-  if (same && left <= 0)
-    return { contender: next, action: { type: 'take', lease, transitions: lease.transitions + 1 } };
+  if (same && left <= 0) return { contender: next, action: take };
   return {
     contender: next,
     action: { type: 'wait', ms: Math.max(1, Math.min(timings.retryMs, left)), holder: lease.holder },

@@ -37,7 +37,8 @@ export async function lead(options: LeadershipOptions, signal: AbortSignal): Pro
   while (!signal.aborted) {
     const outcome = await term(options, former, signal);
     if (outcome.type === 'ended') return;
-    ({ former = former } = outcome);
+    // Not kept over a refusal: what became of the Lease meanwhile was not seen.
+    former = outcome.former;
   }
 }
 

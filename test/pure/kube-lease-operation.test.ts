@@ -85,6 +85,37 @@ test('leading: a term per Lease under a new name, ended by loss, and given up on
   assert.is(clock.sleeping, 0);
 });
 
+test('after a refusal the Lease of a term of our own is waited for like that of any other', async () => {
+  const { clock, server } = bed();
+  const stop = new AbortController();
+  const told: string[] = [];
+  let ids = 0;
+  const { holder: _holder, ...options } = server.options('');
+  const leading = lead(
+    {
+      ...options,
+      identity: 'pod',
+      uniqueId: () => `id${ids++}`,
+      work: (_lease, signal) => new Promise((resolve) => signal.addEventListener('abort', () => resolve())),
+      onEvent: (event) => told.push(event.type),
+    },
+    stop.signal,
+  );
+  await clock.advance(5_000);
+  server.down = true;
+  await clock.advance(60_000);
+  server.refusing = true;
+  server.down = false;
+  await clock.advance(5_000);
+  server.refusing = false;
+  await clock.advance(30_000);
+  assert.equal(told, ['leading', 'stopped', 'refused']);
+  await clock.advance(20_000);
+  assert.equal(told, ['leading', 'stopped', 'refused', 'leading']);
+  stop.abort();
+  await timed(clock, leading);
+});
+
 test('whatever the network loses, never two at once believe that they may write, and somebody gets on', async () => {
   const network = fc.record({
     seed: fc.nat(),

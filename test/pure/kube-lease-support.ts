@@ -19,6 +19,8 @@ export class LeaseServer {
   /** Shares of requests that get lost before and after their effect, and the longest delay each way. */
   loss = { before: 0, after: 0, delayMs: 0 };
   down = false;
+  /** Every request is denied. */
+  refusing = false;
   /** The method of which every reply gets lost. */
   deaf: string | undefined;
   writes = 0;
@@ -47,6 +49,7 @@ export class LeaseServer {
   }
 
   serve(method: string, name: string, body: string | undefined): Scripted {
+    if (this.refusing) return statusOf(403, 'Forbidden', 'x');
     const sent = body === undefined ? undefined : JSON.parse(body);
     const key = method === 'POST' ? sent.metadata.name : name;
     const known = this.stored.get(key);
