@@ -184,7 +184,12 @@ export function networkDomain(options: NetworkDomainOptions): Domain<NetworkSnap
           throw error;
         },
       );
-      if (problem === undefined) return outcome;
+      if (problem === undefined) {
+        const { previous, payloadDigest, release } = target;
+        // Gates of a payload that is in place stay as they are while drift is set back.
+        if (previous?.digest !== payloadDigest || !previous.completed) firstLooks.forget(release);
+        return outcome;
+      }
       await outcome.guard.release();
       return { granted: false, problem };
     },
@@ -203,6 +208,11 @@ class FirstLooks {
     const since = phases.get(phase) ?? tick;
     phases.set(phase, since);
     return since;
+  }
+
+  /** Before a write: a gate that was looked at earlier, as one that is paused or held is, was looked at too early. */
+  forget(release: string): void {
+    this.#looks.delete(release);
   }
 }
 

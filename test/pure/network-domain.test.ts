@@ -1,17 +1,22 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { InstallationEntry, PayloadContent } from '../../constructs/api/payload.ts';
+import type { KubeClient } from '../../executor/kube/client.ts';
 import type { KubeObject, ManagedFieldsEntry } from '../../executor/kube/types.ts';
 import { admitNetwork } from '../../executor/network/admit.ts';
 import { bindNetwork } from '../../executor/network/bind.ts';
 import { authorisedClass, checkpointOf, withCheckpoint } from '../../executor/network/checkpoint.ts';
 import { handedOver } from '../../executor/network/disown.ts';
+import { networkDomain } from '../../executor/network/domain.ts';
 import { evidenceGate } from '../../executor/network/evidence.ts';
 import { leasesOf } from '../../executor/network/guard.ts';
 import { expectedOf, workloadsReady } from '../../executor/network/observe.ts';
 import { type LiveNode, type NetworkSnapshot, readInstallation } from '../../executor/network/snapshot.ts';
+import type { DomainTarget } from '../../executor/release/domain.ts';
+import { LeaseServer, timed } from './kube-lease-support.ts';
 import type { specOf } from './network-fixture.ts';
 import { d1, d2, d3, entry, installation } from './network-support.ts';
+import { seededRandom, VirtualClock } from './virtualClock.ts';
 
 const node = (n: number, changes: Partial<LiveNode> = {}): LiveNode => ({
   name: `n${n}`,
@@ -169,6 +174,47 @@ test('an owner is handed over alone: every other field, of us and of others, sta
   const alone = handedOver([held('keelson', ['uid-1'])], 'uid-1');
   assert.equal(alone?.[0]?.fieldsV1, { 'f:metadata': { 'f:labels': { 'f:app': {} } }, 'f:spec': { 'f:template': {} } });
   assert.is(handedOver([held('keelson', ['uid-2']), ...others], 'uid-1'), undefined, 'it is not ours to hand over');
+});
+
+test('a gate opens by evidence from after the write, although it was looked at while the Release was paused', async () => {
+  const clock = new VirtualClock();
+  const leases = new LeaseServer(clock, seededRandom(1)).client();
+  const checkpoint = checkpointOf(entry(), String(d1));
+  const object = installation({}, { applyCheckpoint: { ...checkpoint, recordedAt: '1970-01-01T00:00:00Z' } });
+  const client: KubeClient = {
+    ...leases,
+    get: (wanted, options) =>
+      wanted.kind === object.kind
+        ? Promise.resolve({ type: 'found', object } as Awaited<ReturnType<KubeClient['get']>>)
+        : leases.get(wanted, options),
+  };
+  const domain = networkDomain({ identity: 'me', observations: { of: () => undefined, hurry: () => undefined } });
+  const seen = { installation: readInstallation(object).installation, nodes: [] };
+  const deps = { client, clock, signal: new AbortController().signal };
+  const target = (completed: boolean) =>
+    ({
+      release: 'network-main',
+      namespace: 'demo',
+      payloadDigest: String(d1),
+      content: content(),
+      previous: { digest: String(d1), content: content(), completed },
+    }) as unknown as DomainTarget;
+  const since = async (completed: boolean): Promise<number | undefined> =>
+    (await domain.observe?.(target(completed), 'data-plane', [{ type: 'DataPlaneReady' }] as never, seen, deps))?.since;
+  const write = async (completed: boolean): Promise<void> => {
+    const granted = await timed(clock, domain.guard(target(completed), 'data-plane', seen, deps));
+    assert.ok(granted.granted, JSON.stringify(granted));
+    await timed(clock, granted.guard.release());
+  };
+  const early = await since(false);
+  await clock.advance(60_000);
+  assert.is(await since(false), early);
+  await write(false);
+  const late = await since(false);
+  assert.ok(early !== undefined && late !== undefined && late >= early + 60_000, `${early}, ${late}`);
+  await clock.advance(60_000);
+  await write(true);
+  assert.is(await since(true), late, 'drift that is set back shuts no gate of what is in place');
 });
 
 test.run();
