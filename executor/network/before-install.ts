@@ -8,7 +8,7 @@ import type { KubeClient } from '../kube/client.ts';
 import { describeRef, type KubeObject } from '../kube/types.ts';
 import { pinOf } from '../observe/retained.ts';
 import { type NamespaceLabels, podSecurityProblems, privilegedNamespaces } from './pod-security.ts';
-import { hostQuestion } from './preflight.ts';
+import { hostQuestion, workloadNamed } from './preflight.ts';
 import type { PreflightPlan } from './preflight-job.ts';
 import { rangeProblems, rangesOf } from './ranges.ts';
 import { installationRef, type NetworkSnapshot } from './snapshot.ts';
@@ -94,7 +94,7 @@ export function preflightPlan(
   if (snapshot.installation === undefined || !isFirstInstall(snapshot) || nodes.length === 0) return undefined;
   const objects = objectsOf(items);
   const question = hostQuestion(objects);
-  const central = objects.find(({ metadata }) => metadata.name === 'ovn-central' && metadata.namespace !== undefined);
+  const central = workloadNamed(objects, 'ovn-central');
   const template = isObject(central?.spec?.template) ? central.spec.template : {};
   const pod = isObject(template.spec) ? template.spec : {};
   const image = list(pod.containers).find(({ name }) => name === probeContainers.central)?.image;

@@ -43,15 +43,18 @@ const part = (value: JsonValue | undefined, key: string): JsonObject => {
   const found = isObject(value) ? value[key] : undefined;
   return isObject(found) ? found : {};
 };
-const named = (objects: readonly KubeObject[], name: string): KubeObject | undefined =>
-  objects.find(({ metadata }) => metadata.name === name);
+const workloadKinds: readonly string[] = ['Deployment', 'StatefulSet', 'DaemonSet'];
+
+/** The workload of a name; its account and its roles are often called the same. */
+export const workloadNamed = (objects: readonly KubeObject[], name: string): KubeObject | undefined =>
+  objects.find(({ kind, metadata }) => workloadKinds.includes(kind) && metadata.name === name);
 
 /** Where the containers of OVN central find their databases. */
 const databaseMount = '/etc/ovn';
 
 /** What to ask, as the payload has it. Undefined where no node's folder becomes the home of a database. */
 export function hostQuestion(objects: readonly KubeObject[]): HostQuestion | undefined {
-  const central = named(objects, 'ovn-central');
+  const central = workloadNamed(objects, 'ovn-central');
   const pod = part(part(central?.spec, 'template'), 'spec');
   const volume = list(pod.containers)
     .flatMap(({ volumeMounts }) => list(volumeMounts))
@@ -61,7 +64,7 @@ export function hostQuestion(objects: readonly KubeObject[]): HostQuestion | und
     'hostPath',
   );
   if (volume === undefined || typeof path !== 'string') return undefined;
-  const cni = named(objects, 'kube-ovn-cni');
+  const cni = workloadNamed(objects, 'kube-ovn-cni');
   const secondary = cni === undefined || argumentsOf(cni).includes('--non-primary-cni-mode=true');
   const ipv6 = (rangesOf(objects)?.pods ?? []).some((range) => range.includes(':'));
   return { database: path, ports: preflight.ports, cni: preflight.cni, primary: !secondary, ipv6 };

@@ -1,12 +1,17 @@
 /** What follows from a look at nodes and cluster before a first install. */
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
+import { probeContainers } from '../../constructs/api/constants.ts';
 import type { FactsOf } from '../../constructs/api/evidence.ts';
 import { findReason } from '../../constructs/api/reasons.ts';
+import type { Item } from '../../executor/apply/items.ts';
 import type { KubeObject } from '../../executor/kube/types.ts';
+import { preflightPlan } from '../../executor/network/before-install.ts';
 import { podSecurityProblems, privilegedNamespaces } from '../../executor/network/pod-security.ts';
 import { type HostLook, hostProblems, hostQuestion } from '../../executor/network/preflight.ts';
 import { type RangeFacts, rangeProblems, rangesOf } from '../../executor/network/ranges.ts';
+import { readInstallation } from '../../executor/network/snapshot.ts';
+import { installation } from './network-support.ts';
 
 const gib = (n: number): string => (BigInt(n) * 1_073_741_824n).toString();
 
@@ -132,6 +137,36 @@ questions('knows a second network by its flag, and central alone as none', () =>
   const second = workload('DaemonSet', 'kube-ovn-cni', ['--non-primary-cni-mode=true']);
   assert.is(hostQuestion([home, second])?.primary, false);
   assert.is(hostQuestion([home])?.primary, false);
+});
+
+/** What of the name of a workload comes before it. */
+const roles = (name: string): KubeObject[] =>
+  ['ClusterRoleBinding', 'RoleBinding', 'ServiceAccount'].map((kind) => ({
+    apiVersion: 'v1',
+    kind,
+    metadata: { name, ...(kind === 'ClusterRoleBinding' ? {} : { namespace: 'accounts' }) },
+  }));
+
+questions('reads workloads, and not the accounts and roles of the same name that come before them', () => {
+  const home = central({ hostPath: { path: '/etc/origin/ovn' } });
+  const second = workload('DaemonSet', 'kube-ovn-cni', ['--non-primary-cni-mode=true']);
+  const asked = hostQuestion([...roles('kube-ovn-cni'), ...roles('ovn-central'), home, second]);
+  assert.equal([asked?.database, asked?.primary], ['/etc/origin/ovn', false]);
+  assert.is(hostQuestion([...roles('kube-ovn-cni'), home])?.primary, false, 'an account alone is no network');
+});
+
+questions('takes the image of the look from the workload, and not from an account of its name', () => {
+  const home = workload('Deployment', 'ovn-central', [], {
+    containers: [
+      { name: 'ovn-central', volumeMounts: [{ name: 'files', mountPath: '/etc/ovn' }] },
+      { name: probeContainers.central, image: 'probe' },
+    ],
+    volumes: [{ name: 'files', hostPath: { path: '/etc/origin/ovn' } }],
+  });
+  const items = [...roles('ovn-central'), home].map((object) => ({ entry: {}, object })) as unknown as Item[];
+  const snapshot = { installation: readInstallation(installation()).installation, nodes: [] };
+  const plan = preflightPlan(items, snapshot, ['n1']);
+  assert.equal([plan?.image, plan?.namespace], ['probe', 'kube-system']);
 });
 
 questions('has none where a claim holds the databases, or where there is no central', () => {
