@@ -59,6 +59,8 @@ export class Observer implements Observations {
   readonly #options: ObserverOptions;
   readonly #known = new Map<string, Known>();
   #wake = new AbortController();
+  /** How long the last turn over all installations took: none is observed anew sooner. */
+  #turnMs = 0;
 
   constructor(options: ObserverOptions) {
     this.#options = options;
@@ -82,6 +84,7 @@ export class Observer implements Observations {
     while (!signal.aborted) {
       this.#wake = new AbortController();
       const all = installations();
+      const began = clock.monotonic();
       let settled = true;
       for (const installation of all) {
         try {
@@ -96,6 +99,7 @@ export class Observer implements Observations {
           );
         }
       }
+      this.#turnMs = clock.monotonic() - began;
       this.#forget(new Set(all.map(uidOf)));
       const pause = AbortSignal.any([signal, this.#wake.signal]);
       const from = clock.monotonic();
@@ -162,7 +166,8 @@ export class Observer implements Observations {
     );
     const verdict = judgeRound(round, wanted, memory);
     const took = round.time.endedTick - round.time.startedTick;
-    const observed: Observed = { verdict, limitMs: freshnessLimitMs(took + settledEveryMs), matrix: matrixOf(round) };
+    const limitMs = freshnessLimitMs(Math.max(took, this.#turnMs) + settledEveryMs);
+    const observed: Observed = { verdict, limitMs, matrix: matrixOf(round) };
     this.#known.set(uid, { memory: verdict.memory, asked, observed, told });
     return verdict.conditions.every(({ type, status }) => status === (type === 'Degraded' ? 'False' : 'True'));
   }

@@ -19,6 +19,8 @@ interface Bed {
   installations: KubeObject[];
   down: boolean;
   fails: boolean;
+  /** How long a look at the other half of a pair takes. */
+  slowMs: number;
   stop(): Promise<void>;
 }
 
@@ -36,6 +38,7 @@ function bed(look: ClusterLook | null = clusterLook()): Bed {
     installations: [installation({ mode: 'centralOnly' }, { nodes })],
     down: false,
     fails: false,
+    slowMs: 0,
   };
   const observer = new Observer({
     client: {} as KubeClient,
@@ -55,6 +58,10 @@ function bed(look: ClusterLook | null = clusterLook()): Bed {
         return (
           target.kind === 'central' ? answer('central', pod, facts) : answer('chassis', pod, chassisFacts(n))
         ) as never;
+      },
+      async peer() {
+        if (made.slowMs > 0) await clock.sleep(made.slowMs);
+        return { type: 'noProvider' };
       },
     },
   });
@@ -130,6 +137,33 @@ test('E9: while the cluster can not be looked at no verdict is made', async () =
   await one.clock.advance(5_000);
   assert.is(statusOf(one, 'NorthdReady'), 'True');
   await one.stop();
+});
+
+test('E9: what was seen of one installation holds until its turn comes again, however many there are', async () => {
+  const one = bed();
+  const uids = [1, 2, 3, 4, 5, 6].map((n) => `uid-${n}`);
+  one.installations = uids.map((uid) => {
+    const made = installation({ mode: 'centralOnly' }, { nodes });
+    return { ...made, metadata: { ...made.metadata, uid } };
+  });
+  one.slowMs = 15_000;
+  // The first turn is still to tell how long one takes.
+  await one.clock.advance(240_000);
+  let oldest = 0;
+  for (let second = 0; second < 300; second += 1) {
+    await one.clock.advance(1_000);
+    for (const uid of uids) {
+      const observed = one.observer.of(uid);
+      assert.ok(observed, uid);
+      const age = one.clock.monotonic() - observed.verdict.time.endedTick;
+      oldest = Math.max(oldest, age);
+      assert.ok(age <= observed.limitMs, `${uid} is ${age} ms old, and holds for ${observed.limitMs} ms`);
+    }
+  }
+  assert.ok(oldest > 60_000, `a turn takes its time: ${oldest}`);
+  const stopped = one.stop();
+  await one.clock.advance(60_000);
+  await stopped;
 });
 
 test('J10: creation, deletion, labels, addresses, readiness and schedulability of a node matter, its heartbeat does not', () => {
