@@ -32,6 +32,9 @@ const topFolders = ({ database, cni }: HostQuestion): string[] => [
   ...new Set([database, cni].map(topFolder).filter((folder) => folder !== '')),
 ];
 
+/** Names a volume by its place: what a host calls its folders need not be a DNS label. */
+const volumeName = (place: number): string => `host-${place}`;
+
 /** What a Job was made for; a Job of another digest does not answer this question. */
 const lookDigest = ({ image, question, pullSecrets }: PreflightPlan, node: string): string =>
   digestOf({ image, question, pullSecrets, node } as unknown as JsonValue);
@@ -93,14 +96,17 @@ export function hostJob(plan: PreflightPlan, name: string, node: string, nonce: 
                 capabilities: { drop: ['ALL'], add: ['DAC_READ_SEARCH'] },
               },
               terminationMessagePath: preflight.message,
-              volumeMounts: folders.map((folder) => ({
-                name: folder,
+              volumeMounts: folders.map((folder, place) => ({
+                name: volumeName(place),
                 mountPath: `${preflight.root}/${folder}`,
                 readOnly: true,
               })),
             },
           ],
-          volumes: folders.map((folder) => ({ name: folder, hostPath: { path: `/${folder}`, type: 'Directory' } })),
+          volumes: folders.map((folder, place) => ({
+            name: volumeName(place),
+            hostPath: { path: `/${folder}`, type: 'Directory' },
+          })),
         },
       },
     },

@@ -333,14 +333,36 @@ jobs('reads and nothing else: no token, no write to the host, no folder that a l
   const pod = spec.template.spec;
   assert.is(pod.automountServiceAccountToken, false);
   assert.is(pod.nodeName, 'n1');
-  assert.equal(pod.volumes, [{ name: 'etc', hostPath: { path: '/etc', type: 'Directory' } }]);
+  assert.equal(pod.volumes, [{ name: 'host-0', hostPath: { path: '/etc', type: 'Directory' } }]);
   const [container] = pod.containers;
-  assert.equal(container.volumeMounts, [{ name: 'etc', mountPath: '/host/etc', readOnly: true }]);
+  assert.equal(container.volumeMounts, [{ name: 'host-0', mountPath: '/host/etc', readOnly: true }]);
   assert.equal(container.securityContext.capabilities, { drop: ['ALL'], add: ['DAC_READ_SEARCH'] });
   assert.is(container.securityContext.privileged, false);
   assert.is(container.securityContext.readOnlyRootFilesystem, true);
   assert.ok(spec.ttlSecondsAfterFinished > 0 && spec.activeDeadlineSeconds > 0);
   assert.ok(preflightJobs.includes('keelson-preflight-0'));
+});
+
+jobs('mounts a folder whatever the host calls it', () => {
+  for (const folder of ['data_1', 'Data']) {
+    const question = { ...plan.question, database: `/${folder}/ovn` };
+    const job = hostJob({ ...plan, question }, 'keelson-preflight-0', 'n1', 'b'.repeat(48)) as Loose;
+    const { volumes, containers } = job.spec.template.spec;
+    const names = volumes.map(({ name }: Loose) => name);
+    assert.equal(
+      volumes.map(({ hostPath }: Loose) => hostPath.path),
+      [`/${folder}`, '/etc'],
+    );
+    assert.equal(
+      containers[0].volumeMounts.map(({ name, mountPath }: Loose) => [name, mountPath]),
+      [
+        [names[0], `/host/${folder}`],
+        [names[1], '/host/etc'],
+      ],
+    );
+    assert.is(new Set(names).size, 2);
+    for (const name of names) assert.match(name, /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/);
+  }
 });
 
 jobs.run();
