@@ -3,6 +3,7 @@ import { type DomainCondition, timeText } from '../../constructs/api/conditions.
 import type { InstallationSpec } from '../../constructs/api/kinds/kubeovn-installation-spec.ts';
 import type { Gate } from '../../constructs/api/payload.ts';
 import { reasonMessage } from '../../constructs/api/reasons.ts';
+import type { TopologyRecord } from '../../constructs/api/topology.ts';
 import { deepEqual, isObject, type JsonObject, type JsonValue } from '../../constructs/lib/json.ts';
 import type { Matrix } from '../observe/matrix.ts';
 import type { RecordPin } from '../observe/topology-record.ts';
@@ -103,6 +104,13 @@ function essence(part: JsonObject): JsonObject {
   return JSON.parse(JSON.stringify(rest, (key, value) => (key === 'index' ? undefined : value)));
 }
 
+const freshVerdict = (observed: Observed | undefined, tick: number): Verdict | undefined =>
+  observed === undefined || tick - observed.verdict.time.endedTick > observed.limitMs ? undefined : observed.verdict;
+
+/** The topology to record, while it may be taken for what is: a record never changes. */
+export const recordable = (observed: Observed | undefined, tick: number): TopologyRecord | undefined =>
+  freshVerdict(observed, tick)?.toRecord;
+
 /**
  * The parts of a status that hold evidence. What the last round did not see, or is too old, is absent; the pin of the
  * record stays.
@@ -116,8 +124,7 @@ export function evidenceStatus(
   const { topology: topologyBefore, network: networkBefore, hcp: hcpBefore, ...rest } = before;
   const { inventory: pinnedBefore, ...databasesBefore } = isObject(topologyBefore) ? topologyBefore : {};
   const inventory = pin === undefined ? pinnedBefore : ({ ...pin } as JsonObject);
-  const stale = observed === undefined || tick - observed.verdict.time.endedTick > observed.limitMs;
-  const held = stale ? undefined : observed.verdict;
+  const held = freshVerdict(observed, tick);
   const part = (told: JsonValue | undefined, name: string, seen: object | undefined): JsonObject =>
     held === undefined || seen === undefined
       ? {}

@@ -14,7 +14,7 @@ import type { LeaseTimings } from '../lease/timings.ts';
 import { pinOf } from '../observe/retained.ts';
 import type { RecordPin } from '../observe/topology-record.ts';
 import type { GuardOutcome } from '../release/domain.ts';
-import type { Observed } from './evidence.ts';
+import { type Observed, recordable } from './evidence.ts';
 import { guardPhase } from './guard.ts';
 import type { InstallationMetrics } from './metrics.ts';
 import { observeInTime } from './observe.ts';
@@ -214,8 +214,8 @@ export class NetworkReconciler {
     observed: Observed | undefined,
     signal: AbortSignal,
   ): Promise<RecordPin | undefined> {
-    const { client, namespace, planOnly } = this.#options;
-    const record = observed?.verdict.toRecord;
+    const { client, clock, namespace, planOnly } = this.#options;
+    const record = recordable(observed, clock.monotonic());
     if (record === undefined || planOnly || pinOf(object.status) !== undefined) return undefined;
     const granted = await this.#central(object, recordLeaseMs, signal);
     const made = granted.granted

@@ -2,7 +2,13 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { installationStatus as statusSchema } from '../../constructs/api/kinds/kubeovn-installation-status.ts';
 import type { JsonObject } from '../../constructs/lib/json.ts';
-import { evidenceConditions, evidenceGate, evidenceStatus, type Observed } from '../../executor/network/evidence.ts';
+import {
+  evidenceConditions,
+  evidenceGate,
+  evidenceStatus,
+  type Observed,
+  recordable,
+} from '../../executor/network/evidence.ts';
 import { installationStatus } from '../../executor/network/status.ts';
 import { pinOf } from '../../executor/observe/retained.ts';
 import { emptyMemory, judgeRound, type Round } from '../../executor/observe/verdict.ts';
@@ -155,6 +161,14 @@ test('E18, E19, E20: what a status holds of evidence is what its definition allo
   assert.equal(Object.keys(status).sort(), ['hcp', 'network', 'observedGeneration', 'topology']);
   const parsed = statusSchema.safeParse(status);
   assert.ok(parsed.success, JSON.stringify(parsed.error?.issues));
+});
+
+test('a topology is recorded from what was seen just now, and never from what is too old: a record never changes', () => {
+  const observed = observedAt(100);
+  assert.ok(observed.verdict.toRecord);
+  assert.is(recordable(observed, 60_600), observed.verdict.toRecord);
+  assert.is(recordable(observed, 60_601), undefined);
+  assert.is(recordable(undefined, 0), undefined);
 });
 
 test.run();
