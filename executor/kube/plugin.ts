@@ -20,6 +20,7 @@ interface Starter {
 export function boundPlugins(config: KubeConfig, { limitMs, signal }: PluginLimits): () => string | undefined {
   let overdue: string | undefined;
   const start: Start = (command, args = [], options) => {
+    overdue = undefined;
     const child = spawn(command, args, {
       ...options,
       timeout: limitMs,
@@ -27,7 +28,11 @@ export function boundPlugins(config: KubeConfig, { limitMs, signal }: PluginLimi
       ...(signal === undefined ? {} : { signal }),
     });
     child.once('exit', (_code, by) => {
-      if (by === 'SIGKILL' && signal?.aborted !== true)
+      if (by !== 'SIGKILL') return;
+      // The library waits for both to close, and a program that the plug-in started may hold them open for ever.
+      child.stdout?.destroy();
+      child.stderr?.destroy();
+      if (signal?.aborted !== true)
         overdue = `the credential plug-in ${command} gave no answer within ${formatDuration(limitMs)}`;
     });
     return child;

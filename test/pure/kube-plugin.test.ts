@@ -11,8 +11,8 @@ import { type KubeConfigOptions, kubeConfigCredentials } from '../../executor/ku
 
 interface Run {
   readonly credentials: ReturnType<typeof kubeConfigCredentials>;
-  /** The process id of the plug-in, once it runs. */
-  pid(): Promise<number>;
+  /** The process id of the plug-in, or of what it told under another name, once it runs. */
+  pid(name?: string): Promise<number>;
 }
 
 async function withPlugin(
@@ -21,8 +21,13 @@ async function withPlugin(
   body: (run: Run) => Promise<void>,
 ): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'keelson-plugin-'));
-  const [file, pidFile] = [join(folder, 'config'), join(folder, 'pid')];
-  const program = `require('node:fs').writeFileSync(${JSON.stringify(pidFile)}, String(process.pid)); ${script}`;
+  const file = join(folder, 'config');
+  const program = `
+    process.chdir(${JSON.stringify(folder)});
+    const { existsSync, writeFileSync } = require('node:fs');
+    const again = existsSync('pid');
+    writeFileSync('pid', String(process.pid));
+    ${script}`;
   const exec = {
     apiVersion: 'client.authentication.k8s.io/v1',
     command: process.execPath,
@@ -36,9 +41,9 @@ async function withPlugin(
     users: [{ name: 'a', user: { exec } }],
   };
   writeFileSync(file, JSON.stringify(config));
-  const probe = async (): Promise<number | undefined> => {
+  const probe = async (name: string): Promise<number | undefined> => {
     try {
-      return Number(readFileSync(pidFile, 'utf8')) || undefined;
+      return Number(readFileSync(join(folder, name), 'utf8')) || undefined;
     } catch {
       return undefined;
     }
@@ -46,7 +51,14 @@ async function withPlugin(
   try {
     await body({
       credentials: kubeConfigCredentials({ file, clock: systemClock, ...options }),
-      pid: () => waitFor({ what: 'the plug-in to run', limitMs: 30_000, intervalMs: 10, clock: systemClock, probe }),
+      pid: (name = 'pid') =>
+        waitFor({
+          what: 'the plug-in to run',
+          limitMs: 30_000,
+          intervalMs: 10,
+          clock: systemClock,
+          probe: () => probe(name),
+        }),
     });
   } finally {
     rmSync(folder, { recursive: true, force: true });
@@ -79,12 +91,35 @@ test('a plug-in that answers gives its token', () =>
     },
   ));
 
-test('one that never answers is ended by the limit, and named', () =>
-  withPlugin(hangs, { pluginLimitMs: 5_000 }, async ({ credentials, pid }) => {
+const refusesThen = `if (again) { console.error('no login'); process.exit(1); }`;
+
+test('one that never answers is ended by the limit, and named; what goes wrong later is told as it is', () =>
+  withPlugin(`${refusesThen} ${hangs}`, { pluginLimitMs: 5_000 }, async ({ credentials, pid }) => {
     const [error, id] = await Promise.all([failure(credentials.current()), pid()]);
     assert.match(error.message, /the credential plug-in .*node.* gave no answer within 5s/);
     assert.ok(await isGone(id));
+    assert.match((await failure(credentials.current())).message, /no login/);
   }));
+
+const wraps = `
+  const { spawn } = require('node:child_process');
+  const inner = spawn(process.execPath, ['-e', 'setTimeout(() => undefined, 30000)'], { stdio: 'inherit' });
+  writeFileSync('inner', String(inner.pid));`;
+
+test('one that only waits for a program of its own is ended all the same, while that program still runs', async () => {
+  const stop = new AbortController();
+  await withPlugin(wraps, { signal: stop.signal }, async ({ credentials, pid }) => {
+    const failed = failure(credentials.current());
+    const inner = await pid('inner');
+    try {
+      stop.abort(new Error('enough'));
+      await failed;
+      assert.not(await isGone(inner), 'it was not waited for');
+    } finally {
+      if (!(await isGone(inner))) process.kill(inner, 'SIGKILL');
+    }
+  });
+});
 
 test('one that is waited for ends with the command', async () => {
   const stop = new AbortController();
