@@ -67,6 +67,20 @@ test('an apply carries manager, strictness and the bare intent, and nothing that
   assert.match(String(requests.at(-1)?.headers.accept), /as=PartialObjectMetadata;.*,application\/json$/);
 });
 
+test('a list of metadata alone takes whole objects too, and keeps no more than metadata of them', async () => {
+  const metadata = { name: 'a', namespace: 'demo', uid: 'u1' };
+  const { client, requests } = clientOn(() => ({
+    status: 200,
+    body: { metadata: {}, items: [{ metadata, data: { a: 'b' } }] },
+  }));
+  const maps = { apiVersion: 'v1', kind: 'ConfigMap', namespace: 'demo' };
+  const brief = await client.list(maps, { metadataOnly: true });
+  assert.equal(brief.type === 'listed' && brief.items, [{ apiVersion: 'v1', kind: 'ConfigMap', metadata }]);
+  assert.match(String(requests.at(-1)?.headers.accept), /as=PartialObjectMetadataList;.*,application\/json$/);
+  const whole = await client.list(maps);
+  assert.equal(whole.type === 'listed' && whole.items[0]?.data, { a: 'b' });
+});
+
 test('no source of the edge can ask for a forced write', () => {
   const folders = ['../../executor/kube/', '../../executor/kube/verbs/', '../../executor/lease/'];
   for (const folder of folders) {

@@ -22,7 +22,8 @@ export interface ListOptions extends CallOptions {
   readonly transform?: (object: KubeObject) => KubeObject;
 }
 
-const metadataList = 'application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1';
+/** An aggregated API that can not answer with metadata alone answers with whole objects; {@link taken} drops the rest. */
+const metadataList = 'application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json';
 
 const pageSize = 500;
 
@@ -98,7 +99,11 @@ async function pages(
   }
 }
 
-const taken = (object: KubeObject, { transform }: ListOptions): KubeObject => transform?.(object) ?? object;
+function taken(object: KubeObject, { transform, metadataOnly }: ListOptions): KubeObject {
+  const { apiVersion, kind, metadata } = object;
+  const asked = metadataOnly === true ? { apiVersion, kind, metadata } : object;
+  return transform?.(asked) ?? asked;
+}
 
 function itemsOf(page: JsonObject): JsonObject[] {
   return Array.isArray(page.items) ? page.items.filter(isObject) : [];
