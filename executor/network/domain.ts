@@ -187,7 +187,7 @@ export function networkDomain(options: NetworkDomainOptions): Domain<NetworkSnap
       if (problem === undefined) {
         const { previous, payloadDigest, release } = target;
         // Gates of a payload that is in place stay as they are while drift is set back.
-        if (previous?.digest !== payloadDigest || !previous.completed) firstLooks.forget(release);
+        if (previous?.digest !== payloadDigest || !previous.completed) firstLooks.forget(release, phase);
         return outcome;
       }
       await outcome.guard.release();
@@ -210,9 +210,9 @@ class FirstLooks {
     return since;
   }
 
-  /** Before a write: a gate that was looked at earlier, as one that is paused or held is, was looked at too early. */
-  forget(release: string): void {
-    this.#looks.delete(release);
+  /** Before a phase is written: its gates, looked at earlier as those of a held payload are, were looked at too early. */
+  forget(release: string, phase: string): void {
+    this.#looks.get(release)?.phases.delete(phase);
   }
 }
 

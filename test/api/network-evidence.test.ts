@@ -7,7 +7,7 @@ import { systemClock } from '../../constructs/lib/clock.ts';
 import { type Captured, captureInventory } from '../../executor/observe/inventory.ts';
 import { answer, centralFacts, databaseFacts, podOf } from '../pure/observe-support.ts';
 import { type Sidecars, type Spoil, sidecars } from './evidence-bed.ts';
-import { edgeOf } from './kubeBed.ts';
+import { edgeOf, until } from './kubeBed.ts';
 import {
   changes,
   condition,
@@ -202,7 +202,21 @@ test('X7: one server down: OVNDBReady and Ready are False at once, nothing else 
 });
 
 test('the page, and keelson evidence, show what the round saw and how old it is', async () => {
-  const model: Loose = await (await fetch(`${pageAt}/page.json`)).json();
+  const gatesOf = (page: Loose): string[] =>
+    page.releases
+      .find(({ name }: Loose) => name === releaseName)
+      .phases.find(({ name }: Loose) => name === 'central')
+      .gates.map(({ name, mark }: Loose) => `${name} ${mark}`);
+  let model: Loose;
+  // Gates are looked at again after the condition has told of the round.
+  await until(
+    'the gates to be well again',
+    async () => {
+      model = await (await fetch(`${pageAt}/page.json`)).json();
+      return gatesOf(model).every((shownGate) => shownGate.endsWith(' well'));
+    },
+    30_000,
+  );
   const [shown] = model.installations;
   assert.equal([model.standing.type, shown.name, shown.evidence.stale], ['leading', installationName, false]);
   assert.equal(
@@ -216,13 +230,7 @@ test('the page, and keelson evidence, show what the round saw and how old it is'
     shown.matrix.rows.map(({ name, cells }: Loose) => [name, cells[2].word]),
     ['n1', 'n2', 'n3'].map((node) => [node, 'connected']),
   );
-  const release = model.releases.find(({ name }: Loose) => name === releaseName);
-  assert.equal(
-    release.phases
-      .find(({ name }: Loose) => name === 'central')
-      .gates.map(({ name, mark }: Loose) => `${name} ${mark}`),
-    ['WorkloadsReady well', 'OVNDBReady well', 'NorthdReady well'],
-  );
+  assert.equal(gatesOf(model), ['WorkloadsReady well', 'OVNDBReady well', 'NorthdReady well']);
   const html = await (await fetch(pageAt)).text();
   for (const text of ['OVN_Northbound', 'Not verified', releaseName]) assert.match(html, text);
   const metrics = await executor.metrics();
