@@ -8,24 +8,18 @@ import { writeStatus } from '../../executor/kube/status.ts';
 import { type KubeObject, refOf } from '../../executor/kube/types.ts';
 import { kubectl } from '../apiserver/kubectl.ts';
 import { freshNamespace } from '../apiserver/namespace.ts';
-import { type SharedServer, sharedApiServer } from '../apiserver/shared.ts';
-import { configMap, type Edge, edgeOf, until } from './kubeBed.ts';
+import { configMap, edgeOf, type KubeBed, kubeBed, until } from './kubeBed.ts';
 
 const fieldManager = 'keelson';
-let server: SharedServer;
-let edge: Edge;
+let bed: KubeBed;
 let namespace: string;
 
 test.before(async () => {
-  server = await sharedApiServer();
-  namespace = await freshNamespace(server.admin, 'edge');
-  edge = edgeOf(server);
+  bed = await kubeBed('edge');
+  namespace = bed.namespace;
 });
 
-test.after(async () => {
-  await edge.transport.close();
-  await server.admin.close();
-});
+test.after(() => bed?.close());
 
 function deployment(name: string, replicas: number, spec: JsonObject = {}): KubeObject {
   const labels = { app: name };
@@ -49,7 +43,7 @@ function stored(outcome: ApplyOutcome): KubeObject {
 }
 
 test('created, unchanged, configured; a dry run says so before and stores nothing', async () => {
-  const { client } = edge;
+  const { client } = bed;
   const first = configMap(namespace, 'life', { a: '1' });
   assert.is((await client.apply(first, { fieldManager, dryRun: true })).type, 'created');
   assert.is((await client.get(refOf(first))).type, 'absent');
@@ -81,10 +75,10 @@ test('created, unchanged, configured; a dry run says so before and stores nothin
 });
 
 test('a conflict names the managers, how they took it, and the fields', async () => {
-  const { client } = edge;
+  const { client } = bed;
   await client.apply(deployment('shared', 2), { fieldManager: 'argocd-controller' });
-  await kubectl(server, ['-n', namespace, 'scale', 'deployment/shared', '--replicas=5']);
-  await kubectl(server, [
+  await kubectl(bed.server, ['-n', namespace, 'scale', 'deployment/shared', '--replicas=5']);
+  await kubectl(bed.server, [
     '-n',
     namespace,
     'patch',
@@ -117,7 +111,7 @@ test('a conflict names the managers, how they took it, and the fields', async ()
 });
 
 test('invalid: by validation, by schema, by type, by content; each with its field', async () => {
-  const { client } = edge;
+  const { client } = bed;
   const cases: [KubeObject, RegExp][] = [
     [deployment('bad', -1), /^spec\.replicas$/],
     [{ ...configMap(namespace, 'bad', {}), dato: { a: '1' } }, /^\.dato$/],
@@ -144,7 +138,7 @@ test('invalid: by validation, by schema, by type, by content; each with its fiel
 });
 
 test('nothing that comes back about a Secret quotes it', async () => {
-  const { client } = edge;
+  const { client } = bed;
   const canary = 'canary-51d7';
   const base: KubeObject = { apiVersion: 'v1', kind: 'Secret', metadata: { name: 'own', namespace } };
   const wrong: KubeObject[] = [
@@ -163,8 +157,8 @@ test('nothing that comes back about a Secret quotes it', async () => {
 
 test('forbidden, unauthorized, a missing namespace, a missing kind', async () => {
   const map = configMap(namespace, 'denied', { a: '1' });
-  const plain = edgeOf(server, { token: server.tokens['user-1'] ?? '' });
-  const nobody = edgeOf(server, { token: 'no-such-token' });
+  const plain = edgeOf(bed.server, { token: bed.server.tokens['user-1'] ?? '' });
+  const nobody = edgeOf(bed.server, { token: 'no-such-token' });
   try {
     assert.is((await plain.client.apply(map, { fieldManager })).type, 'forbidden');
     assert.is((await plain.client.get(refOf(map))).type, 'forbidden');
@@ -174,7 +168,7 @@ test('forbidden, unauthorized, a missing namespace, a missing kind', async () =>
     await plain.transport.close();
     await nobody.transport.close();
   }
-  const { client } = edge;
+  const { client } = bed;
   for (const dryRun of [true, false]) {
     const outcome = await client.apply(configMap('no-such-place', 'a', {}), { fieldManager, dryRun });
     assert.is(outcome.type === 'namespaceMissing' && outcome.namespace, 'no-such-place');
@@ -186,8 +180,8 @@ test('forbidden, unauthorized, a missing namespace, a missing kind', async () =>
 });
 
 test('a namespace that is being deleted reads as a missing one that is going', async () => {
-  const dying = await freshNamespace(server.admin, 'dying');
-  const { client } = edge;
+  const dying = await freshNamespace(bed.server.admin, 'dying');
+  const { client } = bed;
   const found = await client.get({ apiVersion: 'v1', kind: 'Namespace', name: dying });
   const uid = found.type === 'found' ? (found.object.metadata.uid ?? '') : '';
   // Nobody finishes the deletion here: no controller manager runs.
@@ -203,7 +197,7 @@ test('a namespace that is being deleted reads as a missing one that is going', a
 });
 
 test('a kind is usable as soon as its definition is established, and absent after it is gone', async () => {
-  const { client } = edge;
+  const { client } = bed;
   const group = `x${namespace.replaceAll('-', '')}.example`;
   const schema = {
     type: 'object',
@@ -267,7 +261,7 @@ test('a kind is usable as soon as its definition is established, and absent afte
 });
 
 test('a UID is a precondition: deleted and replaced are told apart, nothing is made', async () => {
-  const { client } = edge;
+  const { client } = bed;
   const map = configMap(namespace, 'once', { a: '1' });
   const uid = stored(await client.apply(map, { fieldManager })).metadata.uid ?? '';
   const changed = configMap(namespace, 'once', { a: '2' });
@@ -292,7 +286,7 @@ test('a UID is a precondition: deleted and replaced are told apart, nothing is m
 });
 
 test('a finalizer is reported and left alone', async () => {
-  const { client } = edge;
+  const { client } = bed;
   const map = configMap(namespace, 'held', {});
   map.metadata.finalizers = ['keelson.dev/orphan'];
   const uid = stored(await client.apply(map, { fieldManager })).metadata.uid ?? '';
@@ -302,7 +296,7 @@ test('a finalizer is reported and left alone', async () => {
 });
 
 test('warnings of the server come along', async () => {
-  const outcome = await edge.client.apply(
+  const outcome = await bed.client.apply(
     deployment('warned', 1, { nodeSelector: { 'beta.kubernetes.io/os': 'linux' } }),
     { fieldManager, dryRun: true },
   );
@@ -310,10 +304,10 @@ test('warnings of the server come along', async () => {
 });
 
 test('a value that a hand took comes back without overwriting: the hand’s entry goes, then the usual apply', async () => {
-  const { client } = edge;
+  const { client } = bed;
   const intent = deployment('drift', 2);
   const uid = stored(await client.apply(intent, { fieldManager })).metadata.uid ?? '';
-  await kubectl(server, ['-n', namespace, 'scale', 'deployment/drift', '--replicas=5']);
+  await kubectl(bed.server, ['-n', namespace, 'scale', 'deployment/drift', '--replicas=5']);
   assert.is((await client.apply(intent, { fieldManager, uid })).type, 'conflict');
   const read = await client.get(refOf(intent));
   if (read.type !== 'found') throw new Error(read.type);
@@ -334,8 +328,8 @@ test('a value that a hand took comes back without overwriting: the hand’s entr
 });
 
 test('1,100 objects: applied within the limiter, listed in pages, cluster-wide and by selector', async () => {
-  const { client } = edge;
-  const many = await freshNamespace(server.admin, 'many');
+  const { client } = bed;
+  const many = await freshNamespace(bed.server.admin, 'many');
   const count = 1100;
   const began = performance.now();
   const outcomes = await Promise.all(
@@ -358,7 +352,7 @@ test('1,100 objects: applied within the limiter, listed in pages, cluster-wide a
 });
 
 test('a review is answered, a path that is no object is read', async () => {
-  const { client } = edge;
+  const { client } = bed;
   const review = await client.create(
     {
       apiVersion: 'authorization.k8s.io/v1',

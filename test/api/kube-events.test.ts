@@ -4,28 +4,19 @@ import * as assert from 'uvu/assert';
 import { systemClock } from '../../constructs/lib/clock.ts';
 import type { JsonObject } from '../../constructs/lib/json.ts';
 import { EventRecorder } from '../../executor/kube/events.ts';
-import { freshNamespace } from '../apiserver/namespace.ts';
-import { type SharedServer, sharedApiServer } from '../apiserver/shared.ts';
-import { type Edge, edgeOf } from './kubeBed.ts';
+import { type KubeBed, kubeBed } from './kubeBed.ts';
 
 const fieldManager = 'keelson';
-let server: SharedServer;
-let edge: Edge;
-let namespace: string;
+let bed: KubeBed;
 
 test.before(async () => {
-  server = await sharedApiServer();
-  namespace = await freshNamespace(server.admin, 'told');
-  edge = edgeOf(server);
+  bed = await kubeBed('told');
 });
 
-test.after(async () => {
-  await edge?.transport.close();
-  await server?.admin.close();
-});
+test.after(() => bed?.close());
 
 test('an Event about an object is stored, also about one without a namespace', async () => {
-  const { client } = edge;
+  const { client, namespace } = bed;
   const recorder = new EventRecorder({
     client,
     clock: systemClock,

@@ -3,7 +3,9 @@ import { type ClientOptions, createClient, type KubeClient } from '../../executo
 import { type CredentialSource, cachedCredentials } from '../../executor/kube/credentials.ts';
 import { createTransport, type OwnedTransport, type Transport } from '../../executor/kube/transport.ts';
 import type { KubeObject } from '../../executor/kube/types.ts';
+import { freshNamespace } from '../apiserver/namespace.ts';
 import type { ApiServerHandle } from '../apiserver/server.ts';
+import { type SharedServer, sharedApiServer } from '../apiserver/shared.ts';
 
 export interface EdgeOptions extends Partial<ClientOptions> {
   readonly token?: string;
@@ -39,6 +41,28 @@ export function edgeOf(server: ApiServerHandle, options: EdgeOptions = {}): Edge
     ...rest,
   });
   return { client, transport };
+}
+
+/** The shared server, a namespace of one's own in it, and the product's client. */
+export interface KubeBed extends Edge {
+  readonly server: SharedServer;
+  readonly namespace: string;
+  close(): Promise<void>;
+}
+
+export async function kubeBed(prefix: string): Promise<KubeBed> {
+  const server = await sharedApiServer();
+  const namespace = await freshNamespace(server.admin, prefix);
+  const edge = edgeOf(server);
+  return {
+    ...edge,
+    server,
+    namespace,
+    async close() {
+      await edge.transport.close();
+      await server.admin.close();
+    },
+  };
 }
 
 export function configMap(namespace: string, name: string, data: { [key: string]: string }): KubeObject {

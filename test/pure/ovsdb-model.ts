@@ -82,9 +82,9 @@ const byName = (a: readonly [string, unknown], b: readonly [string, unknown]): n
 function difference(name: string, before: Json, after: Json): Json {
   if (name === 'tags') {
     const [old, next] = [setOf(before) ?? [], setOf(after) ?? []];
-    const only = (these: readonly Json[], those: readonly Json[]): Json[] =>
+    const without = (these: readonly Json[], those: readonly Json[]): Json[] =>
       these.filter((atom) => !those.some((other) => atomKey(other) === atomKey(atom)));
-    return ['set', [...only(old, next), ...only(next, old)]];
+    return ['set', [...without(old, next), ...without(next, old)]];
   }
   if (name !== 'ids') return after;
   const [old, next] = [new Map(pairsOf(before)), new Map(pairsOf(after))];
