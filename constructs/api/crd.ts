@@ -47,6 +47,7 @@ function toStructural(json: Record<string, unknown>): void {
   // The API server's own check of the format is the one that counts.
   if (json.format === 'date-time') delete json.pattern;
   if (json.additionalProperties === false) delete json.additionalProperties;
+  if (json['x-kubernetes-preserve-unknown-fields'] === true) delete json.additionalProperties;
   if (isObject(json.properties) && Object.keys(json.properties).length === 0) delete json.properties;
   delete json.propertyNames;
   delete json.$schema;
@@ -82,7 +83,7 @@ export function kindSchema(kind: Kind): StructuralSchema {
       kind: { type: 'string' },
       metadata: { type: 'object' },
       spec: structuralSchema(kind.spec),
-      status: structuralSchema(kind.status),
+      ...(kind.status === undefined ? {} : { status: structuralSchema(kind.status) }),
     },
     required: ['spec'],
     ...(kind.rules.length > 0 ? { 'x-kubernetes-validations': [...kind.rules] } : {}),
@@ -103,7 +104,7 @@ export function crdOf(kind: Kind): JsonObject {
         plural: kind.plural,
         singular: kind.singular,
         shortNames: [...kind.shortNames],
-        categories: ['keelson'],
+        categories: [...(kind.categories ?? ['keelson'])],
       },
       scope: kind.scope,
       versions: [
@@ -111,7 +112,7 @@ export function crdOf(kind: Kind): JsonObject {
           name: kind.version,
           served: true,
           storage: true,
-          subresources: { status: {} },
+          ...(kind.status === undefined ? {} : { subresources: { status: {} } }),
           additionalPrinterColumns: kind.columns.map(({ name, type, jsonPath, description, priority }) => ({
             name,
             type,

@@ -1,4 +1,5 @@
 import { acceptanceReasons } from './reasons/acceptance.ts';
+import { addressReasons } from './reasons/addresses.ts';
 import { applyReasons } from './reasons/apply.ts';
 import { evidenceReasons } from './reasons/evidence.ts';
 import { gateReasons } from './reasons/gates.ts';
@@ -18,6 +19,7 @@ export const reasons: readonly Reason[] = [
   ...applyReasons,
   ...gateReasons,
   ...evidenceReasons,
+  ...addressReasons,
 ];
 
 const byName = new Map(reasons.map((reason) => [reason.reason, reason]));

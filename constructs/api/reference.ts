@@ -3,7 +3,7 @@ import { commonConditionTypes, type OutcomeKind, outcomeRows } from './condition
 import { rulesOf, type StructuralSchema } from './crd.ts';
 import { type Kind, kindApiVersion } from './kinds/kind.ts';
 import { type Reason, reasonPlaces } from './reasons/reason.ts';
-import { reasons } from './reasons.ts';
+import { findReason, reasons } from './reasons.ts';
 import { documentSchemas } from './schemas.ts';
 
 /** Reference pages, made from the schemas and the tables that the code itself runs on. */
@@ -87,6 +87,31 @@ function ruleTable(schema: StructuralSchema, path: string): string {
 const part = (title: string, text: string): string => `## ${title}\n\n${text}`;
 const page = (title: string, parts: readonly string[]): string => `${[`# ${title}`, notice, ...parts].join('\n\n')}\n`;
 
+function factParts({ facts = {} }: Kind): string[] {
+  const { annotations = [], finalizers = [], phases = [], events = [] } = facts;
+  const list = (title: string, rows: readonly (readonly [string, string])[]): string[] =>
+    rows.length === 0
+      ? []
+      : [
+          part(
+            title,
+            table(
+              ['name', 'meaning'],
+              rows.map(([name, meaning]) => [code(name), cell(meaning)]),
+            ),
+          ),
+        ];
+  const told = events.map((event) => [code(event), eventType(event), cell(findReason(event)?.template ?? '')]);
+  return [
+    ...list('Phases', phases),
+    ...list('Annotations', annotations),
+    ...list('Finalizers', finalizers),
+    ...(told.length === 0 ? [] : [part('Events', table(['reason', 'type', 'says'], told))]),
+  ];
+}
+
+const eventType = (word: string): string => (findReason(word)?.severity === 'info' ? 'Normal' : 'Warning');
+
 /** Reference page of a kind. */
 export function kindPage(kind: Kind, schema: StructuralSchema): string {
   const facts = [
@@ -103,12 +128,15 @@ export function kindPage(kind: Kind, schema: StructuralSchema): string {
     part('Rules', ruleTable(schema, '')),
     part(
       'Conditions',
-      table(
-        ['type', 'True means'],
-        kind.conditionTypes.map(({ type, meaning }) => [code(type), cell(meaning)]),
-      ),
+      kind.conditionTypes.length === 0
+        ? 'None.'
+        : table(
+            ['type', 'True means'],
+            kind.conditionTypes.map(({ type, meaning }) => [code(type), cell(meaning)]),
+          ),
     ),
-    part('Status', status === undefined ? '' : fieldTable(status, 'status')),
+    ...factParts(kind),
+    part('Status', status === undefined ? 'None.' : fieldTable(status, 'status')),
   ]);
 }
 

@@ -1,6 +1,7 @@
 import { argoOf, deliveryPath } from '../api/cluster.ts';
 import { annotations } from '../api/constants.ts';
 import { kinds, refusedInGit } from '../api/kinds/index.ts';
+import { reportsOutcome } from '../api/kinds/kind.ts';
 import { courierFolders, type Unit, unitFolder } from '../api/tree.ts';
 import type { JsonObject } from '../lib/json.ts';
 import { groupOf, identityOf } from '../lib/names.ts';
@@ -78,7 +79,7 @@ function ignored(unit: Unit): JsonObject[] {
   const specs = kinds.filter(({ group, kind }) => !refusedInGit.includes(`${group}/${kind}`));
   return specs
     .filter(({ kind }) => (kind === 'Release') === (unit === '20-releases'))
-    .map(({ group, kind }) => rule(group, kind, ['/status', ...breakGlass]));
+    .map(({ group, kind, status }) => rule(group, kind, [...(status === undefined ? [] : ['/status']), ...breakGlass]));
 }
 
 /** Joins the settings of Argo CD, which belong to whoever runs it. */
@@ -87,7 +88,7 @@ function health(input: CourierInput): CourierObject {
   const metadata = { name: 'argocd-cm', namespace };
   return {
     folder: courierFolders.merge,
-    manifest: { apiVersion: 'v1', kind: 'ConfigMap', metadata, data: healthData(kinds) },
+    manifest: { apiVersion: 'v1', kind: 'ConfigMap', metadata, data: healthData(kinds.filter(reportsOutcome)) },
   };
 }
 

@@ -1,4 +1,5 @@
 import { kinds } from '../api/kinds/index.ts';
+import { reportsOutcome } from '../api/kinds/kind.ts';
 import { dumpYaml } from '../lib/yaml.ts';
 import { courierFixtures } from './fixtures.ts';
 import { healthLua } from './health.ts';
@@ -15,7 +16,7 @@ const shown = ['unseen', 'applying', 'steady', 'terminal', 'paused-ready'];
  */
 export function contributionFiles(): Map<string, string> {
   const files = new Map<string, string>();
-  for (const kind of kinds) {
+  for (const kind of kinds.filter(reportsOutcome)) {
     const folder = `${contributionFolder}/${kind.group}/${kind.kind}`;
     const fixtures = courierFixtures(kind).filter(({ name }) => shown.includes(name));
     files.set(`${folder}/health.lua`, healthLua);

@@ -1,4 +1,5 @@
 import type { Construct } from 'constructs';
+import { addressesGroup } from '../api/addresses.ts';
 import type { ClusterSpec } from '../api/cluster.ts';
 import { labels, managedByValue } from '../api/constants.ts';
 import { crdOf } from '../api/crd.ts';
@@ -26,9 +27,16 @@ export function systemNamespace(scope: Construct, spec: Pick<ClusterSpec, 'execu
   });
 }
 
-/** Definitions of all kinds of ours. Couriers leave them in place: with a CRD go all objects of its kind. */
-export function definitions(scope: Construct): ManifestObject[] {
-  return kinds.map((kind) => {
+/** Groups that others deliver as well: their definitions come only to clusters whose specs are of that group. */
+const sharedGroups: readonly string[] = [addressesGroup];
+
+/**
+ * Definitions of the kinds of ours, given the groups of a cluster's specs. Couriers leave them in place: with a CRD go all
+ * objects of its kind.
+ */
+export function definitions(scope: Construct, specGroups: ReadonlySet<string>): ManifestObject[] {
+  const wanted = kinds.filter(({ group }) => !sharedGroups.includes(group) || specGroups.has(group));
+  return wanted.map((kind) => {
     const crd = crdOf(kind) as NamedManifest;
     const metadata: JsonObject & { name: string } = { ...crd.metadata, annotations: annotatedByPeople };
     return new ManifestObject(scope, { ...crd, metadata });

@@ -1,8 +1,8 @@
 /** What a rendered tree no longer names: inbox chunks are removed, everything else is only told. */
 import { labels, managedByValue } from '../../constructs/api/constants.ts';
-import { kinds } from '../../constructs/api/kinds/index.ts';
+import { kinds, refusedInGit } from '../../constructs/api/kinds/index.ts';
 import { kindApiVersion } from '../../constructs/api/kinds/kind.ts';
-import { objectId } from '../../constructs/lib/names.ts';
+import { groupOf, objectId } from '../../constructs/lib/names.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { describeRef, type KubeObject, type ObjectRef, refOf, uidOf } from '../kube/types.ts';
@@ -68,7 +68,9 @@ export async function findLeftovers(input: CleanUp): Promise<ObjectRef[]> {
       labelSelector: own,
       ...(namespaced ? { namespace: input.namespace } : {}),
     })),
-    ...kinds.map((kind) => ({ apiVersion: kindApiVersion(kind), kind: kind.kind })),
+    ...kinds
+      .map((kind) => ({ apiVersion: kindApiVersion(kind), kind: kind.kind }))
+      .filter((selection) => !isPersonal(selection)),
   ];
   const found: ObjectRef[] = [];
   for (const selection of selections) {
@@ -77,7 +79,7 @@ export async function findLeftovers(input: CleanUp): Promise<ObjectRef[]> {
     const items: readonly KubeObject[] = listed.type === 'listed' ? listed.items : [];
     for (const item of items) {
       const ref: ObjectRef = { ...refOf(item), apiVersion: selection.apiVersion, kind: selection.kind };
-      if (!input.named.has(objectId(ref)) && !isPersonal(ref)) found.push(ref);
+      if (!input.named.has(objectId(ref))) found.push(ref);
     }
   }
   return found;
@@ -106,5 +108,5 @@ export async function findLeftCouriers(
 }
 
 /** Kinds that people create with their own credentials never come from a tree. */
-const isPersonal = (ref: ObjectRef): boolean =>
-  ['KubeOVNMemberRemovalApproval', 'KubeOVNRecoveryRequest'].includes(ref.kind);
+const isPersonal = ({ apiVersion, kind }: { readonly apiVersion: string; readonly kind: string }): boolean =>
+  refusedInGit.includes(`${groupOf(apiVersion)}/${kind}`);

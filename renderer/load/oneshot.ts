@@ -1,3 +1,4 @@
+import { addressesGroup } from '../../constructs/api/addresses.ts';
 import { refusedInGit } from '../../constructs/api/kinds/index.ts';
 import { groupOf } from '../../constructs/lib/names.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
@@ -15,7 +16,7 @@ const commands: readonly {
   ...refusedInGit.map((kind) => ({
     group: kind.slice(0, kind.indexOf('/')),
     kind: new RegExp(`^${kind.slice(kind.indexOf('/') + 1)}$`),
-    command: (name: string) => `keelson op ${name}`,
+    command: (name: string) => (kind.startsWith(`${addressesGroup}/`) ? 'keelson addresses' : `keelson op ${name}`),
   })),
   { group: 'storage.simplyblock.io', kind: /Ops$/, command: (kind) => `keelson op ${kind}` },
   {
@@ -23,7 +24,6 @@ const commands: readonly {
     kind: /^(TestFailover|MemberRemovalApproval|RecoveryRequest)$/,
     command: (kind) => `keelson op ${kind}`,
   },
-  { group: 'local.sdn.cozystack.io', kind: /^IPAddress(Claim)?$/, command: () => 'keelson addresses' },
 ];
 
 /** The problem that a one-shot kind stands in Git, or undefined. */

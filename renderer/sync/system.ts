@@ -9,6 +9,7 @@ import { admissionPolicies } from '../../constructs/k8s/policies.ts';
 import { executorRBAC } from '../../constructs/k8s/rbac.ts';
 import { definitions, systemNamespace } from '../../constructs/k8s/system.ts';
 import type { JsonObject } from '../../constructs/lib/json.ts';
+import { groupOf } from '../../constructs/lib/names.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
 import { pinImage } from '../images/pin.ts';
 import type { LoadedCluster } from '../load/load.ts';
@@ -43,7 +44,7 @@ export function systemUnit(input: SystemInput, image: string): JsonObject[] {
   const probes = spec.images.probe !== undefined;
   return synthesize((scope) => {
     systemNamespace(scope, spec);
-    definitions(scope);
+    definitions(scope, new Set(input.loaded.specs.map(({ identity }) => groupOf(identity.apiVersion))));
     executorRBAC(scope, {
       namespace: spec.executor.namespace,
       objects: input.objects,

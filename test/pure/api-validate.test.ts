@@ -10,7 +10,7 @@ import { validateDocument } from '../../constructs/api/validate.ts';
 import { canonicalJson, isObject, type JsonObject, type JsonValue, setAt } from '../../constructs/lib/json.ts';
 import { parseYaml } from '../../constructs/lib/yaml.ts';
 import { celCases } from './cel-cases.ts';
-import { approval, installation, recovery, release } from './cel-objects.ts';
+import { address, addressClass, approval, claim, installation, recovery, release } from './cel-objects.ts';
 
 const problemsOf = (value: JsonObject, old?: JsonObject): string[] => {
   const read = validateDocument(value, old === undefined ? {} : { old });
@@ -58,6 +58,9 @@ test('no CEL rule was lost on its way from zod to the schema', () => {
     KubeOVNMemberRemovalApproval: 5,
     KubeOVNRecoveryRequest: 3,
     Release: 4,
+    IPAddressClass: 2,
+    IPAddress: 7,
+    IPAddressClaim: 2,
     Cluster: 6,
     Inventory: 0,
     Lock: 0,
@@ -149,7 +152,16 @@ const thin = (schema: StructuralSchema | undefined, value: JsonValue, keep: () =
     : value;
 
 test('a spec has one digest, however many of its defaults are written out', () => {
-  const samples = [installation, approval, recovery, release, ...celCases.map((c) => c.accepted)];
+  const samples = [
+    installation,
+    approval,
+    recovery,
+    release,
+    addressClass,
+    address,
+    claim,
+    ...celCases.map((c) => c.accepted),
+  ];
   fc.assert(
     fc.property(
       fc.constantFrom(...samples),

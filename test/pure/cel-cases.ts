@@ -1,3 +1,4 @@
+import { addressCases } from './cel-address-cases.ts';
 import { installationCases } from './cel-installation-cases.ts';
 import { approval, type CelCase, edit, recovery, release, sha, uuidOf } from './cel-objects.ts';
 
@@ -23,6 +24,7 @@ const fromFlux = (path: string) =>
  */
 export const celCases: readonly CelCase[] = [
   ...installationCases,
+  ...addressCases,
   {
     rule: 'the RAFT address must be tcp:<address>:<port> or ssl:<address>:<port> with a literal address',
     accepted: edit(approval, { '/spec/databases/0/address': 'ssl:[fd00::3]:6643' }),

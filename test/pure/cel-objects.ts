@@ -65,3 +65,27 @@ export const release: JsonObject = {
   metadata: { name: 'manifests-demo', namespace: 'keelson-system' },
   spec: { payload: { digest: sha('d') }, source: { configMaps: {} } },
 };
+
+export const addressClass: JsonObject = {
+  apiVersion: 'local.sdn.cozystack.io/v1alpha1',
+  kind: 'IPAddressClass',
+  metadata: { name: 'public' },
+  spec: {
+    provisioner: 'metallb.drivers.local.sdn.cozystack.io',
+    parameters: { addresses: ['203.0.113.0/29', '2001:db8::/126'] },
+  },
+};
+
+export const address: JsonObject = {
+  apiVersion: 'local.sdn.cozystack.io/v1alpha1',
+  kind: 'IPAddress',
+  metadata: { name: 'ip-203-0-113-7' },
+  spec: { className: 'public', address: '203.0.113.7', source: { fromClass: {} } },
+};
+
+export const claim: JsonObject = {
+  apiVersion: 'local.sdn.cozystack.io/v1alpha1',
+  kind: 'IPAddressClaim',
+  metadata: { name: 'web', namespace: 'tenant-a' },
+  spec: { className: 'public', addressName: 'ip-203-0-113-7' },
+};

@@ -28,12 +28,24 @@ export interface Kind {
   readonly scope: 'Namespaced' | 'Cluster';
   readonly description: string;
   readonly spec: z.ZodType;
-  /** Carries the default `{observedGeneration: -1}`. */
-  readonly status: z.ZodType;
+  /** Absent: the kind has none. Those of kinds that report an outcome carry the default `{observedGeneration: -1}`. */
+  readonly status?: z.ZodType;
   /** Rules over the whole object. */
   readonly rules: readonly CelRule[];
   readonly columns: readonly PrinterColumn[];
   readonly conditionTypes: readonly ConditionType[];
+  /** Absent: `keelson`. */
+  readonly categories?: readonly string[];
+  readonly facts?: KindFacts;
+}
+
+/** What no schema tells, for the reference. */
+export interface KindFacts {
+  readonly annotations?: readonly (readonly [name: string, meaning: string])[];
+  readonly finalizers?: readonly (readonly [name: string, meaning: string])[];
+  readonly phases?: readonly (readonly [name: string, meaning: string])[];
+  /** Reasons of the Events about objects of the kind. */
+  readonly events?: readonly string[];
 }
 
 export const kindApiVersion = (kind: Kind): string => `${kind.group}/${kind.version}`;
@@ -51,6 +63,9 @@ export const commonConditions: readonly ConditionType[] = [
   { type: 'Reconciling', meaning: 'the controller is working; absent otherwise' },
   { type: 'Stalled', meaning: 'no retry can help before the spec changes; absent otherwise' },
 ];
+
+/** Whether objects of a kind say by {@link commonConditions} how they are. */
+export const reportsOutcome = (kind: Kind): boolean => kind.conditionTypes.some(({ type }) => type === 'Ready');
 
 export const readyColumns: readonly PrinterColumn[] = [
   { name: 'Ready', type: 'string', jsonPath: '.status.conditions[?(@.type=="Ready")].status' },

@@ -9,6 +9,8 @@ export const reasonPlaces = [
   'Ready',
   'Available',
   'Stalled',
+  'ClassResolved',
+  'Bound',
   'Gate',
   'Evidence',
   'Deletion',
