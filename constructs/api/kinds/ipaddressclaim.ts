@@ -62,7 +62,7 @@ export const ipAddressClaimKind: Kind = {
   categories: [],
   scope: 'Namespaced',
   description:
-    'The wish of a tenant for an address that stays, whatever becomes of the Service that uses it. Never delivered from Git.',
+    'The wish of a tenant for an address that stays, whatever becomes of the Service that uses it. Never delivered from Git. A ResourceQuota counts claims, not addresses: one of family Dual is one claim with two.',
   spec: claimSpec,
   status: claimStatus,
   rules: [],

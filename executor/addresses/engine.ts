@@ -1,0 +1,213 @@
+/**
+ * Carries plans out: writes in their order, each against the version that it was planned on, and plans again when something
+ * was different. Whatever ends a pass half way, the next one plans from what is there: no step is remembered.
+ */
+
+import { type KubeObject, uidOf } from '../kube/types.ts';
+import type { WorkResult } from '../kube/workqueue.ts';
+import { type LedgerApi, type LedgerRef, refOfView } from './api.ts';
+import { type LedgerChange, LedgerStore } from './ledger.ts';
+import { Locks } from './locks.ts';
+import { readLedgerObject } from './objects.ts';
+import type { Confirmation, LedgerAction, LedgerEvent, LedgerPlan } from './plan.ts';
+
+/** Controllers that share a ledger: what they plan for a key, and what else the change of an object concerns. */
+export interface Controllers<Key extends string> {
+  plan(ledger: LedgerStore, key: Key, now: number): LedgerPlan;
+  /** Keys whose passes a change calls for. */
+  wake(ledger: LedgerStore, change: LedgerChange): readonly Key[];
+  /** Names that no other pass may work on meanwhile. */
+  locks(ledger: LedgerStore, key: Key): readonly string[];
+}
+
+export interface EngineOptions<Key extends string> {
+  readonly api: LedgerApi;
+  readonly controllers: Controllers<Key>;
+  /** Milliseconds since 1970. */
+  readonly now: () => number;
+  /** Asks for passes. */
+  readonly wake: (key: Key) => void;
+  readonly tell: (event: LedgerEvent) => void;
+  readonly onProblem?: (key: Key, message: string) => void;
+}
+
+/** So often a pass plans anew when somebody else writes the same objects; then it waits like any other failure. */
+const plansPerPass = 5;
+
+type Step = 'done' | 'planAgain' | { readonly failed: string };
+
+export class LedgerEngine<Key extends string> {
+  readonly ledger = new LedgerStore();
+  readonly #options: EngineOptions<Key>;
+  readonly #locks = new Locks();
+  /** Warnings that hold, by key. */
+  readonly #holding = new Map<Key, ReadonlySet<string>>();
+
+  constructor(options: EngineOptions<Key>) {
+    this.#options = options;
+  }
+
+  /** Takes in what the watch tells. */
+  seen(object: KubeObject): void {
+    this.#changed(this.ledger.put(object));
+  }
+
+  /** Takes in that the watch tells of a deletion. */
+  deleted(object: KubeObject): void {
+    this.#changed(this.ledger.drop(object, 'watch'));
+  }
+
+  /** One pass. */
+  async pass(key: Key, signal: AbortSignal): Promise<WorkResult> {
+    const { controllers } = this.#options;
+    for (;;) {
+      const names = controllers.locks(this.ledger, key);
+      const result = await this.#locks.hold(names, async () => {
+        // While the locks were waited for, the object may have come to concern others.
+        const needed = controllers.locks(this.ledger, key);
+        return needed.every((name) => names.includes(name)) ? this.#plans(key, signal) : undefined;
+      });
+      if (result !== undefined) return result;
+    }
+  }
+
+  async #plans(key: Key, signal: AbortSignal): Promise<WorkResult> {
+    for (let n = 0; n < plansPerPass; n += 1) {
+      signal.throwIfAborted();
+      const plan = this.#options.controllers.plan(this.ledger, key, this.#options.now());
+      const step = await this.#carryOut(plan.actions, signal);
+      if (step === 'planAgain') continue;
+      if (step !== 'done') return this.#failed(key, step.failed);
+      this.#warn(key, plan.warnings);
+      return plan.againMs === undefined ? { type: 'done' } : { type: 'again', afterMs: plan.againMs };
+    }
+    return this.#failed(key, 'others kept writing the same objects');
+  }
+
+  #failed(key: Key, message: string): WorkResult {
+    this.#options.onProblem?.(key, message);
+    return { type: 'failed' };
+  }
+
+  async #carryOut(actions: readonly LedgerAction[], signal: AbortSignal): Promise<Step> {
+    /** Objects as our own writes of this pass have left them. */
+    const written = new Map<string, KubeObject>();
+    for (const action of actions) {
+      for (const confirmation of action.confirm ?? []) {
+        const step = await this.#confirm(confirmation, signal);
+        if (step !== 'done') return step;
+      }
+      const target = written.get(action.target.uid) ?? action.target.object;
+      const step = await this.#write(action, target, signal, (object) => written.set(uidOf(object), object));
+      if (step !== 'done') return step;
+      for (const event of action.events ?? []) this.#options.tell(event);
+    }
+    return 'done';
+  }
+
+  async #write(
+    action: LedgerAction,
+    target: KubeObject,
+    signal: AbortSignal,
+    keep: (object: KubeObject) => void,
+  ): Promise<Step> {
+    const outcome = await this.#send(action, target, signal);
+    switch (outcome.type) {
+      case 'written':
+        keep(outcome.object);
+        this.#changed(
+          this.#isGone(outcome.object) ? this.ledger.drop(outcome.object, 'look') : this.ledger.put(outcome.object),
+        );
+        return 'done';
+      case 'removed':
+        return 'done';
+      case 'gone':
+        // An object that is to be deleted, and is gone, is as it should be.
+        this.#changed(this.ledger.drop(target, 'look'));
+        return action.type === 'delete' ? 'done' : 'planAgain';
+      case 'stale':
+        return this.#look(refOfView(action.target), signal);
+      case 'refused':
+      case 'failed':
+        return { failed: outcome.message };
+    }
+  }
+
+  /** The write that took the last finalizer off an object answers with what is no more. */
+  #isGone({ metadata }: KubeObject): boolean {
+    return typeof metadata.deletionTimestamp === 'string' && (metadata.finalizers ?? []).length === 0;
+  }
+
+  #send(action: LedgerAction, target: KubeObject, signal: AbortSignal): ReturnType<LedgerApi['patch']> {
+    const { api } = this.#options;
+    if (action.type === 'patch') return api.patch(target, action.patch, signal);
+    if (action.type === 'status') return api.status(target, action.status, signal);
+    return api.remove(target, signal);
+  }
+
+  /** Reads an object into the ledger, for the next plan. */
+  async #look(ref: LedgerRef, signal: AbortSignal): Promise<Step> {
+    const read = await this.#options.api.read(ref, signal);
+    if (read.type === 'failed') return { failed: read.message };
+    if (read.type === 'found') this.#changed(this.ledger.put(read.object));
+    else this.#forget(ref);
+    return 'planAgain';
+  }
+
+  #forget({ kind, namespace, name }: LedgerRef): void {
+    const known = this.#known(kind, namespace === undefined ? name : `${namespace}/${name}`);
+    if (known !== undefined) this.#changed(this.ledger.drop(known.object, 'look'));
+  }
+
+  #known(kind: LedgerRef['kind'], key: string): { readonly object: KubeObject; readonly uid: string } | undefined {
+    if (kind === 'IPAddressClass') return this.ledger.class(key);
+    return kind === 'IPAddress' ? this.ledger.address(key) : this.ledger.claim(key);
+  }
+
+  async #confirm(confirmation: Confirmation, signal: AbortSignal): Promise<Step> {
+    if (confirmation.type === 'noAddressOfClass') return this.#confirmUnused(confirmation.className, signal);
+    const { name } = confirmation;
+    const ref: LedgerRef =
+      confirmation.type === 'claim'
+        ? { kind: 'IPAddressClaim', namespace: confirmation.namespace, name }
+        : { kind: 'IPAddress', name };
+    const read = await this.#options.api.read(ref, signal);
+    if (read.type === 'failed') return { failed: read.message };
+    const live = read.type === 'found' ? read.object : undefined;
+    if (confirmation.type === 'claim') {
+      if (live?.metadata.uid === confirmation.uid) return 'done';
+    } else if (sameVersion(live, this.ledger.address(name)?.object)) return 'done';
+    if (read.type === 'found') this.#changed(this.ledger.put(read.object));
+    else this.#forget(ref);
+    return 'planAgain';
+  }
+
+  async #confirmUnused(className: string, signal: AbortSignal): Promise<Step> {
+    const listed = await this.#options.api.addresses(signal);
+    if ('type' in listed) return { failed: listed.message };
+    const found = listed.filter((object) => {
+      const view = readLedgerObject(object);
+      return view?.kind === 'IPAddress' && view.className === className;
+    });
+    for (const object of found) this.#changed(this.ledger.put(object));
+    return found.length === 0 ? 'done' : 'planAgain';
+  }
+
+  #changed(change: LedgerChange | undefined): void {
+    if (change === undefined) return;
+    for (const key of this.#options.controllers.wake(this.ledger, change)) this.#options.wake(key);
+  }
+
+  #warn(key: Key, warnings: readonly LedgerEvent[]): void {
+    const known = this.#holding.get(key);
+    const said = new Set(warnings.map(({ about, reason, note }) => JSON.stringify([about.uid, reason, note])));
+    for (const warning of warnings)
+      if (known?.has(JSON.stringify([warning.about.uid, warning.reason, warning.note])) !== true)
+        this.#options.tell(warning);
+    if (said.size === 0) this.#holding.delete(key);
+    else this.#holding.set(key, said);
+  }
+}
+
+const sameVersion = (a: KubeObject | undefined, b: KubeObject | undefined): boolean =>
+  a?.metadata.uid === b?.metadata.uid && a?.metadata.resourceVersion === b?.metadata.resourceVersion;

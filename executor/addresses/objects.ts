@@ -1,0 +1,181 @@
+/**
+ * The objects of the ledger as planners see them. Reading never fails: what other controllers or people stored is taken for
+ * what it says, and what it does not say is absent.
+ */
+import { addressAnnotations } from '../../constructs/api/addresses.ts';
+import type { AddressPhase } from '../../constructs/api/kinds/ipaddress.ts';
+import { addressPhases } from '../../constructs/api/kinds/ipaddress.ts';
+import type { ReclaimPolicy } from '../../constructs/api/kinds/ipaddress-fields.ts';
+import type { ClaimFamily, ClaimPhase } from '../../constructs/api/kinds/ipaddressclaim.ts';
+import { claimFamilies, claimPhases } from '../../constructs/api/kinds/ipaddressclaim.ts';
+import { parseDuration } from '../../constructs/lib/duration.ts';
+import { type IPAddress, readIP } from '../../constructs/lib/ip.ts';
+import { isObject, type JsonObject, type JsonValue } from '../../constructs/lib/json.ts';
+import type { KubeObject } from '../kube/types.ts';
+
+export interface LedgerCondition {
+  readonly type: string;
+  readonly status: string;
+  readonly reason: string;
+  readonly message: string;
+  readonly lastTransitionTime: string;
+  readonly observedGeneration?: number;
+}
+
+interface View {
+  readonly object: KubeObject;
+  readonly name: string;
+  readonly uid: string;
+  readonly deleting: boolean;
+  readonly finalizers: readonly string[];
+}
+
+export interface ClassView extends View {
+  readonly kind: 'IPAddressClass';
+  readonly provisioner: string;
+  readonly isDefault: boolean;
+  /** Milliseconds; undefined: addresses are never given back by themselves. */
+  readonly releaseDelayMs: number | undefined;
+}
+
+export interface ClaimRef {
+  readonly namespace: string;
+  readonly name: string;
+  /** Empty while no claim has taken the address. */
+  readonly uid: string;
+}
+
+export interface AddressView extends View {
+  readonly kind: 'IPAddress';
+  readonly className: string;
+  /** As it is stored. */
+  readonly text: string;
+  /** Undefined: the text is no address. */
+  readonly ip: IPAddress | undefined;
+  readonly reclaimPolicy: ReclaimPolicy;
+  readonly claimRef: ClaimRef | undefined;
+  readonly phase: AddressPhase | undefined;
+  readonly associated: boolean;
+  readonly held: boolean;
+  readonly conditions: readonly LedgerCondition[];
+  readonly bound: LedgerCondition | undefined;
+  readonly createdAt: string;
+}
+
+export interface ClaimView extends View {
+  readonly kind: 'IPAddressClaim';
+  readonly namespace: string;
+  readonly generation: number;
+  /** Empty: the default class. */
+  readonly className: string;
+  readonly family: ClaimFamily;
+  /** Empty: any address. */
+  readonly addressName: string;
+  readonly stamp: string;
+  readonly replaceLost: boolean;
+  readonly phase: ClaimPhase | undefined;
+  /** The class that was found; empty before that. */
+  readonly foundClass: string;
+  readonly addresses: readonly { readonly name: string; readonly address: string }[];
+  readonly conditions: readonly LedgerCondition[];
+}
+
+export type LedgerView = ClassView | AddressView | ClaimView;
+export type LedgerKind = LedgerView['kind'];
+
+const text = (value: JsonValue | undefined): string => (typeof value === 'string' ? value : '');
+const member = (value: JsonValue | undefined): JsonObject => (isObject(value) ? value : {});
+const list = (value: JsonValue | undefined): JsonObject[] => (Array.isArray(value) ? value.filter(isObject) : []);
+const oneOf = <T extends string>(words: readonly T[], value: JsonValue | undefined): T | undefined =>
+  words.find((word) => word === value);
+
+const annotation = (object: KubeObject, key: string): string => object.metadata.annotations?.[key] ?? '';
+
+function viewOf(object: KubeObject): View {
+  const { name = '', uid = '', deletionTimestamp, finalizers = [] } = object.metadata;
+  return { object, name, uid, deleting: typeof deletionTimestamp === 'string', finalizers };
+}
+
+function conditionsOf(status: JsonObject): LedgerCondition[] {
+  return list(status.conditions).map((one) => ({
+    type: text(one.type),
+    status: text(one.status),
+    reason: text(one.reason),
+    message: text(one.message),
+    lastTransitionTime: text(one.lastTransitionTime),
+    ...(typeof one.observedGeneration === 'number' ? { observedGeneration: one.observedGeneration } : {}),
+  }));
+}
+
+/** A delay that can not be read is none: an address that stays Released too long is better than one given away too soon. */
+function delayOf(value: JsonValue | undefined): number | undefined {
+  if (typeof value !== 'string' || value === '') return undefined;
+  try {
+    return parseDuration(value);
+  } catch {
+    return undefined;
+  }
+}
+
+function readClass(object: KubeObject): ClassView {
+  const spec = member(object.spec);
+  return {
+    ...viewOf(object),
+    kind: 'IPAddressClass',
+    provisioner: text(spec.provisioner),
+    isDefault: annotation(object, addressAnnotations.defaultClass) === 'true',
+    releaseDelayMs: delayOf(spec.releaseDelay),
+  };
+}
+
+function readAddress(object: KubeObject): AddressView {
+  const [spec, status] = [member(object.spec), member(object.status)];
+  const ref = isObject(spec.claimRef) ? spec.claimRef : undefined;
+  const conditions = conditionsOf(status);
+  return {
+    ...viewOf(object),
+    kind: 'IPAddress',
+    className: text(spec.className),
+    text: text(spec.address),
+    ip: readIP(text(spec.address)),
+    reclaimPolicy: spec.reclaimPolicy === 'Delete' ? 'Delete' : 'Retain',
+    claimRef:
+      ref === undefined ? undefined : { namespace: text(ref.namespace), name: text(ref.name), uid: text(ref.uid) },
+    phase: oneOf(addressPhases, status.phase),
+    associated: isObject(status.associatedTo),
+    held: annotation(object, addressAnnotations.held) === 'true',
+    conditions,
+    bound: conditions.find(({ type }) => type === 'Bound'),
+    createdAt: text(object.metadata.creationTimestamp ?? undefined),
+  };
+}
+
+function readClaim(object: KubeObject): ClaimView {
+  const [spec, status] = [member(object.spec), member(object.status)];
+  return {
+    ...viewOf(object),
+    kind: 'IPAddressClaim',
+    namespace: object.metadata.namespace ?? '',
+    generation: object.metadata.generation ?? 0,
+    className: text(spec.className),
+    family: oneOf(claimFamilies, spec.family) ?? 'IPv4',
+    addressName: text(spec.addressName),
+    stamp: annotation(object, addressAnnotations.provisioner),
+    replaceLost: annotation(object, addressAnnotations.replaceLost) === 'true',
+    phase: oneOf(claimPhases, status.phase),
+    foundClass: text(status.className),
+    addresses: list(status.addresses).map((one) => ({ name: text(one.name), address: text(one.address) })),
+    conditions: conditionsOf(status),
+  };
+}
+
+/** The view of an object of the ledger; undefined for any other kind. */
+export function readLedgerObject(object: KubeObject): LedgerView | undefined {
+  if (object.kind === 'IPAddressClass') return readClass(object);
+  if (object.kind === 'IPAddress') return readAddress(object);
+  return object.kind === 'IPAddressClaim' ? readClaim(object) : undefined;
+}
+
+/** `<namespace>/<name>` of a claim. */
+export const claimKey = ({ namespace, name }: { readonly namespace: string; readonly name: string }): string =>
+  `${namespace}/${name}`;

@@ -1,0 +1,415 @@
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { addressAnnotations as annotations, addressFinalizers as finalizers } from '../../constructs/api/addresses.ts';
+import type { JsonObject } from '../../constructs/lib/json.ts';
+import { LedgerBed } from './addresses-bed.ts';
+import { ledgerObject } from './addresses-model.ts';
+
+/** Addresses and classes, by the ids of the catalogue. After every test nothing is left to write. */
+const scenario = (name: string, run: (bed: LedgerBed) => Promise<void>): void => {
+  test(name, async () => {
+    const bed = new LedgerBed();
+    await run(bed);
+    await bed.settle();
+    await bed.quiet();
+  });
+};
+
+const hour = 3_600_000;
+const ip = 'ip-203-0-113-7';
+const claimRef = { namespace: 'tenant-a', name: 'web' };
+const phase = (bed: LedgerBed, name = ip) => bed.phase('IPAddress', name);
+const bound = (bed: LedgerBed, name = ip) => bed.condition('IPAddress', name, 'Bound');
+
+/** A claim that has the address of its class. */
+async function held(bed: LedgerBed, spec: JsonObject = {}, classSpec: JsonObject = {}): Promise<void> {
+  bed.class('public', classSpec);
+  bed.claim();
+  bed.address('203.0.113.7', spec);
+  await bed.settle();
+  assert.is(phase(bed), 'Bound');
+}
+
+/** The claim is gone. */
+async function released(bed: LedgerBed, classSpec: JsonObject = {}): Promise<void> {
+  await held(bed, {}, classSpec);
+  bed.delete('IPAddressClaim', 'web');
+  await bed.settle();
+  assert.is(phase(bed), 'Released');
+}
+
+scenario('A1: an address that nobody has is protected and Available', async (bed) => {
+  bed.address('203.0.113.7');
+  await bed.settle();
+  assert.equal(bed.live('IPAddress', ip).metadata.finalizers, [finalizers.address]);
+  assert.equal([phase(bed), bound(bed)], ['Available', 'False/Available']);
+});
+
+scenario('A2: an address that names a live claim by UID is Bound', async (bed) => {
+  bed.class();
+  const { metadata } = bed.claim();
+  bed.address('203.0.113.7', { claimRef: { ...claimRef, uid: metadata.uid ?? '' } });
+  await bed.settle();
+  assert.equal([phase(bed), bound(bed), bed.phase('IPAddressClaim', 'web')], ['Bound', 'True/Bound', 'Bound']);
+});
+
+test('A3: before the claim has taken it, the phase of an address that names it is left alone', async () => {
+  const bed = new LedgerBed();
+  bed.class();
+  bed.claim();
+  bed.address('203.0.113.7', { claimRef });
+  bed.deliver();
+  await bed.pass(`IPAddress ${ip}`);
+  assert.equal([phase(bed), bound(bed)], [undefined, 'False/ClaimPending']);
+});
+
+scenario('A4 and R9: an address before its claim is released, and no later claim of that name gets it', async (bed) => {
+  bed.class();
+  bed.address('203.0.113.7', { claimRef });
+  await bed.settle();
+  assert.equal([phase(bed), bound(bed), bed.claimRef(ip)], ['Released', 'False/Released', claimRef]);
+  assert.equal(bed.reasons(ip), ['Reclaimed']);
+  bed.claim();
+  await bed.settle();
+  assert.equal([phase(bed), bed.phase('IPAddressClaim', 'web')], ['Released', 'Pending']);
+  assert.equal(bed.reasons(ip), ['Reclaimed']);
+});
+
+scenario('A5: the same under Delete: it is deleted', async (bed) => {
+  bed.class();
+  bed.address('203.0.113.7', { claimRef, reclaimPolicy: 'Delete' });
+  await bed.settle();
+  assert.is(bed.find('IPAddress', ip), undefined);
+  assert.equal(bed.reasons(ip), ['Reclaimed']);
+});
+
+for (const reclaimPolicy of ['Retain', 'Delete'])
+  scenario(`A6 and R2: an address of a former claim of the name is reclaimed (${reclaimPolicy})`, async (bed) => {
+    bed.class();
+    bed.claim();
+    bed.address('203.0.113.7', { claimRef: { ...claimRef, uid: 'former' }, reclaimPolicy });
+    await bed.settle();
+    assert.is(bed.phase('IPAddressClaim', 'web'), 'Pending');
+    if (reclaimPolicy === 'Delete') assert.is(bed.find('IPAddress', ip), undefined);
+    else assert.equal([phase(bed), bed.claimRef(ip)], ['Released', { ...claimRef, uid: 'former' }]);
+  });
+
+for (const state of ['Conflict', 'Lost'])
+  for (const ref of [undefined, claimRef])
+    scenario(`A7: ${state} is left to the driver, ${ref === undefined ? 'free' : 'with a claim'}`, async (bed) => {
+      bed.class();
+      if (ref !== undefined) bed.claim();
+      bed.address('203.0.113.7');
+      await bed.settle();
+      bed.editStatus('IPAddress', ip, { phase: state });
+      const before = bed.live('IPAddress', ip);
+      await bed.settle();
+      assert.equal(bed.live('IPAddress', ip), before);
+    });
+
+for (const text of ['not-an-ip', '', '1.2.3', '010.0.0.1', 'fe80::1%eth0'])
+  scenario(`A8: what is stored as '${text}' is never anybody's`, async (bed) => {
+    bed.class();
+    bed.claim();
+    bed.server.plant(
+      ledgerObject('IPAddress', 'odd', {
+        className: 'public',
+        address: text,
+        source: { fromClass: {} },
+        reclaimPolicy: 'Retain',
+      }),
+    );
+    await bed.settle();
+    assert.equal([phase(bed, 'odd'), bound(bed, 'odd')], ['Pending', 'False/InvalidAddress']);
+    assert.equal(bed.reasons('odd'), ['InvalidAddress']);
+    assert.is(bed.phase('IPAddressClaim', 'web'), 'Pending');
+  });
+
+scenario('A9: an address is not deleted under its claim', async (bed) => {
+  await held(bed);
+  bed.delete('IPAddress', ip);
+  await bed.settle();
+  assert.equal(bed.live('IPAddress', ip).metadata.finalizers, [finalizers.address]);
+  assert.equal(bed.reasons(ip), ['DeletionBlocked']);
+  assert.equal([bed.phase('IPAddressClaim', 'web'), bed.got()], ['Bound', [ip]]);
+  bed.delete('IPAddressClaim', 'web');
+  await bed.settle();
+  assert.is(bed.find('IPAddress', ip), undefined);
+});
+
+for (const state of ['Released', 'Available'])
+  scenario(`A10: an address that is ${state} goes at once`, async (bed) => {
+    await released(bed);
+    if (state === 'Available') bed.editSpec('IPAddress', ip, { claimRef: undefined });
+    await bed.settle();
+    assert.is(phase(bed), state);
+    bed.delete('IPAddress', ip);
+    await bed.settle();
+    assert.is(bed.find('IPAddress', ip), undefined);
+  });
+
+scenario('A11: who takes the claimRef of a released address away lets others have it', async (bed) => {
+  await released(bed);
+  bed.editSpec('IPAddress', ip, { claimRef: undefined });
+  await bed.settle();
+  assert.is(phase(bed), 'Available');
+  bed.claim('mail');
+  await bed.settle();
+  assert.equal(bed.got('mail'), [ip]);
+});
+
+test('A12 and A13: one source, an address that stays, a provisioner that stays', () => {
+  const bed = new LedgerBed();
+  bed.class();
+  bed.address('203.0.113.7');
+  const refused = (spec: JsonObject): string =>
+    bed.refusal('IPAddress', 'x', { className: 'public', address: '203.0.113.8', ...spec });
+  assert.match(refused({ source: {} }), 'exactly one');
+  assert.match(refused({ source: { fromClass: {}, providerRef: { id: 'x' } } }), 'exactly one');
+  assert.throws(() => bed.editSpec('IPAddress', ip, { address: '203.0.113.8' }), /address cannot be changed/);
+  assert.throws(() => bed.editSpec('IPAddressClass', 'public', { provisioner: 'x' }), /provisioner cannot be changed/);
+});
+
+scenario('A14: an IPv4 address that is stored as IPv6 is an IPv4 address', async (bed) => {
+  bed.class();
+  bed.claim();
+  const spec = {
+    className: 'public',
+    address: '::ffff:203.0.113.7',
+    source: { fromClass: {} },
+    reclaimPolicy: 'Retain',
+  };
+  bed.server.plant(ledgerObject('IPAddress', 'mapped', spec));
+  await bed.settle();
+  assert.equal([bed.phase('IPAddressClaim', 'web'), bed.got()], ['Bound', ['mapped']]);
+});
+
+scenario('A15: a released address returns when the delay of its class is over', async (bed) => {
+  await released(bed, { releaseDelay: '1h' });
+  await bed.wait(59 * 60_000);
+  assert.is(phase(bed), 'Released');
+  await bed.wait(60_000);
+  assert.equal([phase(bed), bed.claimRef(ip)], ['Available', undefined]);
+  assert.is(bed.reasons(ip).at(-1), 'Returned');
+});
+
+scenario('A16: while it is held it stays, and time counts on', async (bed) => {
+  await released(bed, { releaseDelay: '1h' });
+  bed.annotate('IPAddress', ip, annotations.held, 'true');
+  await bed.wait(3 * hour);
+  assert.is(phase(bed), 'Released');
+  bed.annotate('IPAddress', ip, annotations.held, undefined);
+  await bed.settle();
+  assert.is(phase(bed), 'Available');
+});
+
+scenario('A17 and Q7: held means nothing but the return', async (bed) => {
+  await released(bed);
+  bed.annotate('IPAddress', ip, annotations.held, 'true');
+  await bed.wait(hour);
+  assert.is(phase(bed), 'Released');
+  bed.editSpec('IPAddress', ip, { claimRef: undefined });
+  await bed.settle();
+  assert.is(phase(bed), 'Available');
+  bed.claim('mail');
+  await bed.settle();
+  assert.equal([phase(bed), bed.got('mail')], ['Bound', [ip]]);
+});
+
+for (const value of ['false', '1', 'True'])
+  scenario(`A18: "${value}" does not hold`, async (bed) => {
+    await released(bed, { releaseDelay: '1h' });
+    bed.annotate('IPAddress', ip, annotations.held, value);
+    await bed.wait(hour);
+    assert.is(phase(bed), 'Available');
+  });
+
+scenario('A19: a delay that is made shorter counts for what is released', async (bed) => {
+  await released(bed, { releaseDelay: '24h' });
+  await bed.wait(2 * hour);
+  bed.editSpec('IPAddressClass', 'public', { releaseDelay: '1h' });
+  await bed.settle();
+  assert.is(phase(bed), 'Available');
+});
+
+scenario('A21: under Delete there is no delay', async (bed) => {
+  await held(bed, { reclaimPolicy: 'Delete' }, { releaseDelay: '1h' });
+  bed.delete('IPAddressClaim', 'web');
+  await bed.settle();
+  assert.is(bed.find('IPAddress', ip), undefined);
+});
+
+scenario('A22: a delay that ended while nothing ran ends at the first look', async (bed) => {
+  await released(bed, { releaseDelay: '1h' });
+  bed.now += 5 * hour;
+  bed.restart();
+  await bed.settle();
+  assert.is(phase(bed), 'Available');
+});
+
+scenario('A23: the condition moves once a flip', async (bed) => {
+  const seen: string[] = [];
+  const times = new Set<string>();
+  const look = (): void => {
+    seen.push(bound(bed));
+    times.add(String(bed.conditionOf('IPAddress', ip, 'Bound')?.lastTransitionTime));
+  };
+  bed.class('public', { releaseDelay: '1h' });
+  bed.address('203.0.113.7');
+  await bed.settle();
+  look();
+  await bed.wait(60_000);
+  bed.claim();
+  await bed.settle();
+  look();
+  await bed.wait(60_000);
+  bed.delete('IPAddressClaim', 'web');
+  await bed.settle();
+  look();
+  await bed.wait(hour);
+  look();
+  assert.equal(seen, ['False/Available', 'True/Bound', 'False/Released', 'False/Available']);
+  assert.is(times.size, 3);
+});
+
+scenario('A24: without its class a released address is never returned', async (bed) => {
+  await released(bed, { releaseDelay: '1h' });
+  bed.delete('IPAddressClass', 'public');
+  bed.strip('IPAddressClass', 'public');
+  await bed.wait(2 * hour);
+  assert.is(phase(bed), 'Released');
+});
+
+scenario('a delay of nothing returns at once, and one that a workload still uses does not return', async (bed) => {
+  await held(bed, {}, { releaseDelay: '0s' });
+  const associatedTo = { kind: 'Service', namespace: 'tenant-a', name: 'web' };
+  bed.editStatus('IPAddress', ip, { associatedTo });
+  bed.delete('IPAddressClaim', 'web');
+  await bed.settle();
+  assert.equal([phase(bed), bed.live('IPAddress', ip).status?.associatedTo], ['Released', associatedTo]);
+  const { associatedTo: _, ...status } = bed.live('IPAddress', ip).status ?? {};
+  bed.server.updateStatus(bed.live('IPAddress', ip), status);
+  await bed.settle();
+  assert.is(phase(bed), 'Available');
+});
+
+scenario('an address that was never Bound is released now, and not since it began to wait', async (bed) => {
+  bed.class('public', { releaseDelay: '1h' });
+  bed.class('private');
+  bed.claim('web', { className: 'private' });
+  bed.address('203.0.113.7', { claimRef });
+  await bed.wait(5 * hour);
+  assert.is(bound(bed), 'False/PreBindingRefused');
+  bed.delete('IPAddressClaim', 'web');
+  await bed.settle();
+  assert.is(phase(bed), 'Released');
+  await bed.wait(hour - 60_000);
+  assert.is(phase(bed), 'Released');
+  await bed.wait(60_000);
+  assert.is(phase(bed), 'Available');
+});
+
+scenario('K1: a class is protected, and nothing else of it changes', async (bed) => {
+  const before = bed.class();
+  await bed.settle();
+  const after = bed.live('IPAddressClass', 'public');
+  assert.equal(after.metadata.finalizers, [finalizers.class]);
+  assert.equal(after.spec, before.spec);
+});
+
+scenario('K2: a class goes with its last address, by itself', async (bed) => {
+  await released(bed);
+  bed.delete('IPAddressClass', 'public');
+  await bed.settle();
+  assert.equal(
+    bed.events
+      .filter(({ about }) => about === 'public')
+      .map(({ type, reason, note }) => [type, reason, note.includes(ip)]),
+    [['Warning', 'ClassInUse', true]],
+  );
+  bed.delete('IPAddress', ip);
+  await bed.settle();
+  assert.is(bed.find('IPAddressClass', 'public'), undefined);
+});
+
+for (const state of ['Pending', 'Available', 'Bound', 'Released', 'Conflict', 'Lost'])
+  scenario(`K3: an address that is ${state} holds its class`, async (bed) => {
+    if (state === 'Released') await released(bed);
+    else if (state === 'Available') {
+      bed.class();
+      bed.address('203.0.113.7');
+    } else if (state === 'Pending') {
+      bed.class();
+      bed.class('private');
+      bed.claim('web', { className: 'private' });
+      bed.address('203.0.113.7', { claimRef });
+    } else {
+      await held(bed);
+      if (state !== 'Bound') bed.editStatus('IPAddress', ip, { phase: state });
+    }
+    await bed.settle();
+    assert.is(phase(bed), state);
+    bed.delete('IPAddressClass', 'public');
+    await bed.settle();
+    assert.ok(bed.live('IPAddressClass', 'public'));
+    assert.equal(bed.reasons('public'), ['ClassInUse']);
+  });
+
+scenario('K4 and R7: claims alone do not hold a class', async (bed) => {
+  bed.class();
+  bed.claim();
+  await bed.settle();
+  bed.delete('IPAddressClass', 'public');
+  await bed.settle();
+  assert.is(bed.find('IPAddressClass', 'public'), undefined);
+  assert.is(bed.condition('IPAddressClaim', 'web', 'ClassResolved'), 'False/ClassNotFound');
+});
+
+scenario('K6 and Q6: a class that is going serves no new claim', async (bed) => {
+  await released(bed);
+  bed.delete('IPAddressClass', 'public');
+  bed.editSpec('IPAddress', ip, { claimRef: undefined });
+  await bed.settle();
+  bed.claim('mail');
+  await bed.settle();
+  assert.is(bed.condition('IPAddressClaim', 'mail', 'ClassResolved'), 'False/ClassNotFound');
+  assert.equal([phase(bed), bed.phase('IPAddressClaim', 'mail')], ['Available', 'Pending']);
+});
+
+scenario('a class with many addresses names some and counts the rest', async (bed) => {
+  bed.class();
+  for (let n = 0; n < 12; n += 1) bed.address(`203.0.113.${n}`);
+  await bed.settle();
+  bed.delete('IPAddressClass', 'public');
+  await bed.settle();
+  assert.match(bed.events.find(({ reason }) => reason === 'ClassInUse')?.note ?? '', /ip-203-0-113-7 and 2 more/);
+});
+
+scenario('a class that looks unused is looked at anew before it goes', async (bed) => {
+  bed.class();
+  await bed.settle();
+  bed.delete('IPAddressClass', 'public');
+  bed.deliver();
+  // Made by a driver, and not told by the watch yet.
+  bed.address('203.0.113.7');
+  await bed.pass('IPAddressClass public');
+  assert.ok(bed.live('IPAddressClass', 'public'));
+  assert.equal(bed.reasons('public'), ['ClassInUse']);
+});
+
+scenario('a claim that the watch does not show yet does not lose its address', async (bed) => {
+  bed.class();
+  await bed.settle();
+  const { metadata } = bed.claim();
+  const made = bed.address('203.0.113.7', {
+    claimRef: { ...claimRef, uid: metadata.uid ?? '' },
+    reclaimPolicy: 'Delete',
+  });
+  bed.engine.seen(made);
+  await bed.pass(`IPAddress ${ip}`);
+  assert.ok(bed.reads.includes('IPAddressClaim'));
+  await bed.settle();
+  assert.is(phase(bed), 'Bound');
+});
+
+test.run();
