@@ -18,7 +18,7 @@ import { goesAlong, releasedStatus, statusOf } from './release.ts';
 export function planAddress(ledger: Ledger, name: string, now: number): LedgerPlan {
   const address = ledger.address(name);
   if (address === undefined) return nothing;
-  if (address.deleting) return finaliseAddress(ledger, address);
+  if (address.deleting) return finaliseAddress(ledger, address, now);
   const settled = settle(ledger, address, now);
   return {
     ...settled,
@@ -41,14 +41,18 @@ function goneClaim(ledger: Ledger, { claimRef }: AddressView): Confirmation[] {
   return [{ type: 'claim', namespace, name, uid: ledger.claim(claimKey(claimRef))?.uid }];
 }
 
-/** A live claim that has the address keeps it, whatever its phase. */
-function finaliseAddress(ledger: Ledger, address: AddressView): LedgerPlan {
-  const { finalizers, claimRef } = address;
+/** A live claim that has the address keeps it, whatever its phase; until it is gone nothing else of the address changes. */
+function finaliseAddress(ledger: Ledger, address: AddressView, now: number): LedgerPlan {
+  const { finalizers } = address;
   if (!finalizers.includes(addressFinalizers.address)) return nothing;
   const claim = holderOf(ledger, address);
-  const blocks = claim?.deleting === false && acceptance(ledger, claim).accepted.some(({ uid }) => uid === address.uid);
-  if (claimRef !== undefined && blocks)
-    return { actions: [], warnings: [warn(address, 'DeletionBlocked', { claim: claimKey(claimRef) })] };
+  if (claim?.deleting === false && acceptance(ledger, claim).accepted.some(({ uid }) => uid === address.uid)) {
+    const settled = settle(ledger, address, now);
+    return {
+      ...settled,
+      warnings: [...settled.warnings, warn(address, 'DeletionBlocked', { claim: claimKey(claim) })],
+    };
+  }
   const patch = { finalizers: finalizers.filter((one) => one !== addressFinalizers.address) };
   const confirm = claim === undefined ? goneClaim(ledger, address) : [];
   return { actions: [{ type: 'patch', target: address, patch, confirm }], warnings: [] };
@@ -116,9 +120,11 @@ function settleFree(ledger: Ledger, address: AddressView, now: number): LedgerAc
 
 /** The address names a claim that lives: it has it, is about to, or does not want it. */
 function settleNamed(ledger: Ledger, address: AddressView, claim: ClaimView, now: number): LedgerPlan {
-  const { accepted, refused } = acceptance(ledger, claim);
+  const { accepted, refused, replaced } = acceptance(ledger, claim);
   const refusal = refused.find((one) => one.address.uid === address.uid);
   const values = { claim: claimKey(claim), address: address.name };
+  // The claim lets go of the one that this replaces first.
+  if (replaced.some(({ uid, ip }) => uid === address.uid || ip?.family === address.ip?.family)) return nothing;
   if (accepted.some(({ uid }) => uid === address.uid)) {
     const taken = address.claimRef?.uid === claim.uid;
     if (taken)

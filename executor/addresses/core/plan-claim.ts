@@ -46,9 +46,10 @@ export function planClaim(ledger: Ledger, key: string, now: number): LedgerPlan 
   return {
     actions: [
       ...claimPatch(ledger, own),
+      // Before another one takes its place: a driver may bring it back at any moment.
+      ...replaced.map((address) => letGo(address, now)),
       ...taken.accepted.flatMap((address) => take(claim, address)),
       ...matches.found.map((address) => match(claim, address)),
-      ...replaced.map((address) => letGo(address, now)),
       ...statusAction(own, now),
     ],
     warnings: warningsOf(own),
