@@ -2,18 +2,25 @@ import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import pino from 'pino';
+import { Registry } from 'prom-client';
 import { networkNamespace, ports } from '../../constructs/api/constants.ts';
 import { parseDuration } from '../../constructs/lib/duration.ts';
 import type { JsonObject } from '../../constructs/lib/json.ts';
 import { redact, redactObject } from '../../constructs/lib/redact.ts';
+import { coreWorker } from '../../executor/addresses/core/core-worker.ts';
+import { runAddresses } from '../../executor/addresses/role.ts';
 import { evidenceSource } from '../../executor/evidence/source.ts';
 import { type CredentialSource, inClusterCredentials, kubeConfigCredentials } from '../../executor/kube/credentials.ts';
+import { leaseTimings } from '../../executor/lease/timings.ts';
 import { inClusterPeers } from '../../executor/peer/in-cluster.ts';
 import { runExecutor } from '../../executor/run.ts';
 import type { Invocation } from '../invocation.ts';
 import { peerDatabases } from '../peer-databases.ts';
 
 interface ExecutorFlags {
+  readonly role: 'executor' | 'addresses';
+  readonly workers: readonly (keyof typeof addressWorkers)[];
+  readonly leaseNamespace?: string;
   readonly namespace: string;
   readonly kubeconfig?: string;
   readonly context?: string;
@@ -67,11 +74,61 @@ function credentials(flags: ExecutorFlags, { env, clock }: Invocation): Credenti
 const tellable = (fields: Readonly<Record<string, unknown>> = {}): JsonObject =>
   redactObject(JSON.parse(JSON.stringify(fields)) as JsonObject);
 
+/** Workers of role `addresses` by name. */
+const addressWorkers = { core: coreWorker } as const;
+
+/** @throws InvalidArgumentError for a worker that there is none of. */
+function workerNames(text: string): (keyof typeof addressWorkers)[] {
+  const known = Object.keys(addressWorkers) as (keyof typeof addressWorkers)[];
+  return words(text).map((word) => {
+    const found = known.find((name) => name === word);
+    if (found === undefined) throw new InvalidArgumentError(`workers are ${known.join(', ')}`);
+    return found;
+  });
+}
+
+function addresses(
+  flags: ExecutorFlags,
+  access: CredentialSource,
+  log: pino.Logger,
+  { clock, random, env, signal }: Invocation,
+): Promise<void> {
+  const registry = new Registry();
+  return runAddresses(
+    {
+      credentials: access,
+      clock,
+      random,
+      uniqueId: () => randomUUID().slice(0, 13),
+      identity: env.POD_NAME ?? hostname(),
+      registry,
+      workers: flags.workers.map((name) => addressWorkers[name](registry, () => clock.now())),
+      leaseNamespace: flags.leaseNamespace ?? flags.namespace,
+      ...(flags.testLeaseDuration === undefined ? {} : { lease: leaseTimings(flags.testLeaseDuration) }),
+      metricsPort: flags.metricsPort,
+      onListening: (port) => log.info({ port }, 'metrics are served'),
+      log: (level, message, fields) => log[level](tellable(fields), redact(message)),
+    },
+    signal,
+  );
+}
+
 /** `keelson executor`: the process that runs in the cluster. */
 export function executorCommand(invocation: Invocation): Command {
   return new Command('executor')
     .description('run the executor: accept payloads and carry them out')
-    .addOption(new Option('--role <role>', 'which work this process does').choices(['executor']).default('executor'))
+    .addOption(
+      new Option('--role <role>', 'which work this process does')
+        .choices(['executor', 'addresses'])
+        .default('executor'),
+    )
+    .option(
+      '--workers <names>',
+      'role addresses: which of its workers this process runs, separated by commas',
+      workerNames,
+      ['core'],
+    )
+    .option('--lease-namespace <name>', 'role addresses: where the Leases of the controllers before it are')
     .option('--namespace <name>', 'where Releases and payloads are', 'keelson-system')
     .option('--kubeconfig <file>', 'outside of a cluster: how to reach it')
     .option('--context <name>', 'context of the kubeconfig')
@@ -88,8 +145,9 @@ export function executorCommand(invocation: Invocation): Command {
     .action(async (_flags: unknown, command: Command) => {
       // Some of these options exist for every command, and are then parsed by the program.
       const flags = command.optsWithGlobals<ExecutorFlags>();
-      const log = pino({ name: 'keelson-executor' });
+      const log = pino({ name: `keelson-${flags.role}` });
       const access = credentials(flags, invocation);
+      if (flags.role === 'addresses') return addresses(flags, access, log, invocation);
       const tell = (level: 'info' | 'warn', message: string): void => log[level](redact(message));
       await runExecutor(
         {

@@ -22,6 +22,7 @@ export const roleName = (role: Role): string => `keelson-${role}`;
 export const managers = {
   objects: 'keelson',
   status: 'keelson-status',
+  addresses: 'keelson-addresses',
   flux: 'kustomize-controller',
   argo: 'argocd-controller',
   none: 'keelson-deliver',

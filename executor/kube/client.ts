@@ -20,6 +20,7 @@ import { type Creatable, create } from './verbs/create.ts';
 import { type DeleteOptions, remove } from './verbs/delete.ts';
 import { get, getPath } from './verbs/get.ts';
 import { type ListOptions, list, type Selection } from './verbs/list.ts';
+import { type MergePatch, mergeShared, type SharedRef } from './verbs/merge.ts';
 import { type Preview, preview } from './verbs/preview.ts';
 import { type LeaseObject, mergeStatus, putLease, replaceManagedFields, type StatusPatch } from './verbs/update.ts';
 import { type WatchOptions, type WatchStart, watch } from './verbs/watch.ts';
@@ -42,6 +43,7 @@ export interface KubeClient {
   watch(selection: Selection, options: WatchOptions): Promise<WatchStart>;
   apply(object: KubeObject, options: ApplyOptions): Promise<ApplyOutcome>;
   mergeStatus(ref: ObjectRef, patch: StatusPatch, options: ManagedCallOptions): Promise<UpdateOutcome>;
+  mergeShared(ref: SharedRef, patch: MergePatch, options: ManagedCallOptions): Promise<UpdateOutcome>;
   create(object: Creatable, options: ManagedCallOptions): Promise<CreateOutcome>;
   putLease(lease: LeaseObject, options: ManagedCallOptions): Promise<UpdateOutcome>;
   replaceManagedFields(
@@ -90,6 +92,7 @@ export function createClient(options: ClientOptions): KubeClient {
     watch: (selection, call) => watch(context, selection, call),
     apply: (object, call) => apply(context, object, call),
     mergeStatus: (ref, patch, call) => mergeStatus(context, ref, patch, call),
+    mergeShared: (ref, patch, call) => mergeShared(context, ref, patch, call),
     create: (object, call) => create(context, object, call),
     putLease: (lease, call) => putLease(context, lease, call),
     replaceManagedFields: (ref, patch, call) => replaceManagedFields(context, ref, patch, call),

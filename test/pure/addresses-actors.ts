@@ -8,7 +8,7 @@ import { ledgerObject, type ModelServer, provisioner, teardown } from './address
 
 /** Tenants, administrators and a driver, each doing at random what each may do. */
 
-export const classNames = ['public', 'private', 'spare'] as const;
+const classNames = ['public', 'private', 'spare'] as const;
 const claimNames = Array.from({ length: 20 }, (_, n) => `c${n}`);
 
 export interface Actor {

@@ -53,11 +53,10 @@ export class ModelServer {
   }
 
   create(object: KubeObject): ModelOutcome {
-    const ref = refOf(object);
-    if (this.get(ref) !== undefined) return { type: 'exists' };
     const { status: _, ...body } = object;
     const invalid = this.#invalid(body as KubeObject, undefined);
     if (invalid !== undefined) return invalid;
+    if (this.get(refOf(object)) !== undefined) return { type: 'exists' };
     const made = this.#withDefaults(body as KubeObject);
     this.#uids += 1;
     return this.#store({

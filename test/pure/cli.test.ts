@@ -35,12 +35,13 @@ test('help is no error; a wrong word, option or argument exits with 2', () =>
       assert.is((await keelson(copy, args)).code, 2, args.join(' '));
   }));
 
-test('the help of the executor offers the one role that there is, and another is a wrong argument', () =>
+test('the help of the executor offers the roles that there are, and another role or worker is a wrong argument', () =>
   using(async (copy) => {
     const { out } = await keelson(copy, ['executor', '--help']);
-    assert.match(out, /--role <role>.*\(choices:\s+"executor"/s);
-    assert.not.match(out, /storage|addresses|convert/);
+    assert.match(out, /--role <role>.*\(choices:\s+"executor",\s+"addresses"/s);
+    assert.not.match(out, /storage|convert/);
     assert.is((await keelson(copy, ['executor', '--role', 'storage'])).code, 2);
+    assert.is((await keelson(copy, ['executor', '--role', 'addresses', '--workers', 'core,nobody'])).code, 2);
   }));
 
 test('under -o json what is wrong is one JSON object with all problems, whatever it is', () =>

@@ -1,0 +1,91 @@
+/** The ledger's requests through the client. */
+import type { addressesApiVersion } from '../../constructs/api/addresses.ts';
+import { managers } from '../../constructs/api/constants.ts';
+import type { JsonObject } from '../../constructs/lib/json.ts';
+import type { KubeClient } from '../kube/client.ts';
+import type { Rejection, UpdateOutcome } from '../kube/outcome.ts';
+import { mergePatch } from '../kube/status.ts';
+import { type KubeObject, resourceVersionOf, uidOf } from '../kube/types.ts';
+import type { SharedRef } from '../kube/verbs/merge.ts';
+import type { LedgerApi, LedgerRef, LedgerWrite } from './api.ts';
+
+const apiVersion = 'local.sdn.cozystack.io/v1alpha1' satisfies typeof addressesApiVersion;
+
+const refOf = ({ kind, metadata }: KubeObject): SharedRef => ({
+  apiVersion,
+  kind,
+  ...(metadata.namespace === undefined ? {} : { namespace: metadata.namespace }),
+  name: metadata.name ?? '',
+});
+
+/** No answer may mean that it happened; everything else that is no answer of the object says that nothing did. */
+const rejected = ({ type, message }: Rejection): LedgerWrite =>
+  type === 'unavailable' ? { type: 'failed', message } : { type: 'refused', message };
+
+function asWrite(outcome: UpdateOutcome): LedgerWrite {
+  switch (outcome.type) {
+    case 'updated':
+      return { type: 'written', object: withoutManagers(outcome.object) };
+    case 'stale':
+      return { type: 'stale' };
+    case 'absent':
+      return { type: 'gone' };
+    default:
+      return rejected(outcome);
+  }
+}
+
+/** Nobody here reads who wrote which field, and it is the larger half of most objects. */
+export function withoutManagers(object: KubeObject): KubeObject {
+  const { managedFields: _, ...metadata } = object.metadata;
+  return { ...object, metadata };
+}
+
+/** What the core and drivers write goes out under one manager. */
+const fieldManager = managers.addresses;
+
+export function clientLedgerApi(client: KubeClient): LedgerApi {
+  return {
+    async patch(target, { claimRef, ...metadata }, signal) {
+      const spec = claimRef === undefined ? undefined : ({ claimRef } as JsonObject);
+      const patch = {
+        ...metadata,
+        uid: uidOf(target),
+        resourceVersion: resourceVersionOf(target),
+        ...(spec === undefined ? {} : { spec }),
+      };
+      return asWrite(await client.mergeShared(refOf(target), patch, { fieldManager, signal }));
+    },
+    async status(target, status, signal) {
+      const patch = mergePatch(target.status ?? {}, status) ?? {};
+      const write = { resourceVersion: resourceVersionOf(target), status: patch };
+      return asWrite(await client.mergeStatus(refOf(target), write, { fieldManager, signal }));
+    },
+    async remove(target, signal) {
+      const options = { uid: uidOf(target), resourceVersion: resourceVersionOf(target), signal };
+      const outcome = await client.delete(refOf(target), { ...options, propagation: 'Background' });
+      switch (outcome.type) {
+        case 'deleted':
+        case 'terminating':
+          return { type: 'removed' };
+        case 'absent':
+          return { type: 'gone' };
+        case 'preconditionFailed':
+          return { type: 'stale' };
+        default:
+          return rejected(outcome);
+      }
+    },
+    async read({ kind, namespace, name }: LedgerRef, signal) {
+      const ref = { apiVersion, kind, ...(namespace === undefined ? {} : { namespace }), name };
+      const outcome = await client.get(ref, { signal });
+      if (outcome.type === 'found') return { type: 'found', object: withoutManagers(outcome.object) };
+      if (outcome.type === 'absent') return outcome;
+      return { type: 'failed', message: outcome.message };
+    },
+    async addresses(signal) {
+      const outcome = await client.list({ apiVersion, kind: 'IPAddress' }, { signal, transform: withoutManagers });
+      return outcome.type === 'listed' ? outcome.items : { type: 'failed', message: outcome.message };
+    },
+  };
+}

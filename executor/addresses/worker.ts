@@ -1,0 +1,91 @@
+/** A worker of the ledger: watches the three kinds, and lets an engine carry out what its controllers plan. */
+import { addressesApiVersion } from '../../constructs/api/addresses.ts';
+import type { Clock, Random } from '../../constructs/lib/clock.ts';
+import type { KubeClient } from '../kube/client.ts';
+import { Reflector, type ReflectorTimings } from '../kube/reflector.ts';
+import { WorkQueue } from '../kube/workqueue.ts';
+import { clientLedgerApi, withoutManagers } from './client-api.ts';
+import { type Controllers, LedgerEngine } from './engine.ts';
+import type { LedgerStore } from './ledger.ts';
+import type { LedgerKind } from './objects.ts';
+import type { LedgerEvent } from './plan.ts';
+
+export interface LedgerWorkerOptions<Key extends string> {
+  readonly client: KubeClient;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly controllers: Controllers<Key>;
+  readonly tell: (event: LedgerEvent) => void;
+  readonly log: (level: 'info' | 'warn', message: string) => void;
+  readonly reflector?: Partial<ReflectorTimings>;
+  /** Told of each pass: its key, and whether it failed. */
+  readonly onPass?: (key: Key, failed: boolean, seconds: number) => void;
+  /** Told once every kind was listed; nothing is planned before. */
+  readonly onReady?: (ledger: LedgerStore) => void;
+}
+
+const kinds: readonly LedgerKind[] = ['IPAddressClass', 'IPAddress', 'IPAddressClaim'];
+
+/** Passes at once. Those that concern each other wait for each other all the same. */
+const workers = 8;
+
+/** Runs until the signal aborts; then no pass is under way. */
+export async function runLedger<Key extends string>(
+  options: LedgerWorkerOptions<Key>,
+  signal: AbortSignal,
+): Promise<void> {
+  const { client, clock, random, controllers, tell, log } = options;
+  const queue = new WorkQueue({
+    clock,
+    random,
+    onError: (key, error) => log('warn', `${key}: ${error instanceof Error ? error.message : String(error)}`),
+  });
+  const engine = new LedgerEngine<Key>({
+    api: clientLedgerApi(client),
+    controllers,
+    now: () => clock.now(),
+    wake: (key) => queue.add(key),
+    tell,
+    onProblem: (key, message) => log('warn', `${key}: ${message}`),
+  });
+  const listed = new Set<LedgerKind>();
+  const { promise: allListed, resolve } = Promise.withResolvers<void>();
+  const reflectors = kinds.map((kind) => {
+    const selection = { apiVersion: addressesApiVersion, kind };
+    return new Reflector({
+      client,
+      clock,
+      random,
+      selection,
+      transform: withoutManagers,
+      ...(options.reflector === undefined ? {} : { timings: options.reflector }),
+      onProblem: ({ message }) => log('warn', message),
+      handler: (event) => {
+        if (event.type === 'synced') {
+          listed.add(kind);
+          if (listed.size === kinds.length) resolve();
+        } else if (event.type === 'deleted') engine.deleted(event.object);
+        else engine.seen(event.object);
+      },
+    });
+  });
+  const stopped = new Promise<void>((over) => signal.addEventListener('abort', () => over(), { once: true }));
+  const work = async (): Promise<void> => {
+    await Promise.race([allListed, stopped]);
+    if (signal.aborted) return;
+    options.onReady?.(engine.ledger);
+    await queue.run(workers, (key, stop) => timed(key as Key, stop), signal);
+  };
+  const timed = async (key: Key, stop: AbortSignal): ReturnType<LedgerEngine<Key>['pass']> => {
+    const started = clock.monotonic();
+    let failed = true;
+    try {
+      const result = await engine.pass(key, stop);
+      failed = result.type === 'failed';
+      return result;
+    } finally {
+      options.onPass?.(key, failed, (clock.monotonic() - started) / 1000);
+    }
+  };
+  await Promise.all([...reflectors.map((reflector) => reflector.run(signal)), work()]);
+}
