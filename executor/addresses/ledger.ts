@@ -21,13 +21,15 @@ export interface Ledger {
   claim(key: string): ClaimView | undefined;
   /** Addresses whose claimRef names a claim, by name. */
   addressesOf(claim: string): AddressView[];
-  /** Addresses without claimRef of a class, by name. */
-  freeOf(className: string): AddressView[];
+  /** Addresses without claimRef of a class, by name; they may be many, and are made as they are asked for. */
+  freeOf(className: string): Iterable<AddressView>;
   addressesOfClass(className: string): AddressView[];
   /** Addresses that mean the same IP address, in whatever form. */
   addressesAt(ip: string): AddressView[];
-  /** Claims that are not Bound. */
-  unbound(): Iterable<ClaimView>;
+  /** Claims that are not Bound and name a class, or got it; the empty name: those without one yet. */
+  waitingForClass(className: string): Iterable<ClaimView>;
+  /** Claims that are not Bound and name an address. */
+  waitingForAddress(name: string): Iterable<ClaimView>;
 }
 
 /** An object before and after; either may be absent. */
@@ -36,24 +38,42 @@ export interface LedgerChange {
   readonly after: LedgerView | undefined;
 }
 
-class Index {
-  readonly #members = new Map<string, Map<string, AddressView>>();
+/** Views by a key, those of one key in the order of their names. */
+class Index<View> {
+  readonly #members = new Map<string, { readonly names: string[]; readonly views: Map<string, View> }>();
 
-  add(key: string, address: AddressView): void {
-    const members = this.#members.get(key);
-    if (members === undefined) this.#members.set(key, new Map([[address.name, address]]));
-    else members.set(address.name, address);
+  add(key: string, name: string, view: View): void {
+    const found = this.#members.get(key) ?? { names: [], views: new Map<string, View>() };
+    if (!found.views.has(name)) found.names.splice(placeOf(found.names, name), 0, name);
+    found.views.set(name, view);
+    this.#members.set(key, found);
   }
 
   remove(key: string, name: string): void {
-    const members = this.#members.get(key);
-    members?.delete(name);
-    if (members?.size === 0) this.#members.delete(key);
+    const found = this.#members.get(key);
+    if (found?.views.delete(name) !== true) return;
+    found.names.splice(placeOf(found.names, name), 1);
+    if (found.names.length === 0) this.#members.delete(key);
   }
 
-  get(key: string): AddressView[] {
-    return [...(this.#members.get(key)?.values() ?? [])].sort((a, b) => (a.name < b.name ? -1 : 1));
+  *get(key: string): Iterable<View> {
+    const found = this.#members.get(key);
+    for (const name of found?.names ?? []) {
+      const view = found?.views.get(name);
+      if (view !== undefined) yield view;
+    }
   }
+}
+
+/** Where a name stands, or would stand, in sorted names. */
+function placeOf(names: readonly string[], name: string): number {
+  let [low, high] = [0, names.length];
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if ((names[middle] ?? '') < name) low = middle + 1;
+    else high = middle;
+  }
+  return low;
 }
 
 /** Whether a version is older than another one. What is no number can not be told, and is taken for newer. */
@@ -68,11 +88,12 @@ const keyOf = (view: LedgerView): string =>
 export class LedgerStore implements Ledger {
   readonly #objects = new Map<string, LedgerView>();
   readonly #classes = new Map<string, ClassView>();
-  readonly #byClaim = new Index();
-  readonly #free = new Index();
-  readonly #byClass = new Index();
-  readonly #byIP = new Index();
-  readonly #unbound = new Map<string, ClaimView>();
+  readonly #byClaim = new Index<AddressView>();
+  readonly #free = new Index<AddressView>();
+  readonly #byClass = new Index<AddressView>();
+  readonly #byIP = new Index<AddressView>();
+  readonly #waitingForClass = new Index<ClaimView>();
+  readonly #waitingForAddress = new Index<ClaimView>();
   /** UIDs of objects that were seen to be gone while the watch had yet to tell. */
   readonly #gone = new Set<string>();
 
@@ -81,11 +102,12 @@ export class LedgerStore implements Ledger {
   address = (name: string): AddressView | undefined =>
     this.#objects.get(`IPAddress /${name}`) as AddressView | undefined;
   claim = (key: string): ClaimView | undefined => this.#objects.get(`IPAddressClaim ${key}`) as ClaimView | undefined;
-  addressesOf = (claim: string): AddressView[] => this.#byClaim.get(claim);
-  freeOf = (className: string): AddressView[] => this.#free.get(className);
-  addressesOfClass = (className: string): AddressView[] => this.#byClass.get(className);
-  addressesAt = (ip: string): AddressView[] => this.#byIP.get(ip);
-  unbound = (): Iterable<ClaimView> => this.#unbound.values();
+  addressesOf = (claim: string): AddressView[] => [...this.#byClaim.get(claim)];
+  freeOf = (className: string): Iterable<AddressView> => this.#free.get(className);
+  addressesOfClass = (className: string): AddressView[] => [...this.#byClass.get(className)];
+  addressesAt = (ip: string): AddressView[] => [...this.#byIP.get(ip)];
+  waitingForClass = (className: string): Iterable<ClaimView> => this.#waitingForClass.get(className);
+  waitingForAddress = (name: string): Iterable<ClaimView> => this.#waitingForAddress.get(name);
 
   /** Every object of a kind. */
   *every(kind: LedgerKind): Iterable<LedgerView> {
@@ -124,21 +146,30 @@ export class LedgerStore implements Ledger {
 
   #link(view: LedgerView): void {
     if (view.kind === 'IPAddressClass') this.#classes.set(view.name, view);
-    if (view.kind === 'IPAddressClaim' && view.phase !== 'Bound') this.#unbound.set(claimKey(view), view);
-    if (view.kind === 'IPAddress') for (const [index, key] of this.#places(view)) index.add(key, view);
+    if (view.kind === 'IPAddressClaim')
+      for (const [index, key] of this.#waits(view)) index.add(key, claimKey(view), view);
+    if (view.kind === 'IPAddress') for (const [index, key] of this.#places(view)) index.add(key, view.name, view);
   }
 
   #unlink(view: LedgerView): void {
     if (view.kind === 'IPAddressClass') this.#classes.delete(view.name);
-    if (view.kind === 'IPAddressClaim') this.#unbound.delete(claimKey(view));
+    if (view.kind === 'IPAddressClaim') for (const [index, key] of this.#waits(view)) index.remove(key, claimKey(view));
     if (view.kind === 'IPAddress') for (const [index, key] of this.#places(view)) index.remove(key, view.name);
   }
 
-  #places({ claimRef, className, ip }: AddressView): [Index, string][] {
+  #waits({ phase, className, foundClass, addressName }: ClaimView): [Index<ClaimView>, string][] {
+    if (phase === 'Bound') return [];
+    return [
+      [this.#waitingForClass, className === '' ? foundClass : className],
+      ...(addressName === '' ? [] : [[this.#waitingForAddress, addressName] satisfies [Index<ClaimView>, string]]),
+    ];
+  }
+
+  #places({ claimRef, className, ip }: AddressView): [Index<AddressView>, string][] {
     return [
       claimRef === undefined ? [this.#free, className] : [this.#byClaim, claimKey(claimRef)],
       [this.#byClass, className],
-      ...(ip === undefined ? [] : [[this.#byIP, ip.text] satisfies [Index, string]]),
+      ...(ip === undefined ? [] : [[this.#byIP, ip.text] satisfies [Index<AddressView>, string]]),
     ];
   }
 }

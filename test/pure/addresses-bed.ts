@@ -14,6 +14,7 @@ export class LedgerBed {
   readonly server: ModelServer;
   readonly events: { about: string; type: string; reason: string; note: string }[] = [];
   writes: string[] = [];
+  passes = 0;
   /** Kinds that were read uncached. */
   reads: string[] = [];
   engine: LedgerEngine<PassKey>;
@@ -70,8 +71,8 @@ export class LedgerBed {
   }
 
   /** Works until nothing is left; the delays that are over by now are over. */
-  async settle(): Promise<void> {
-    for (let n = 0; n < 500; n += 1) {
+  async settle(limit = 500): Promise<void> {
+    for (let n = 0; n < limit; n += 1) {
       this.deliver();
       for (const [key, at] of this.#timers)
         if (at <= this.now) {
@@ -94,6 +95,7 @@ export class LedgerBed {
   }
 
   async pass(key: PassKey): Promise<void> {
+    this.passes += 1;
     const result = await this.engine.pass(key, new AbortController().signal);
     if (result.type === 'again') this.#timers.set(key, this.now + result.afterMs);
     else this.#timers.delete(key);

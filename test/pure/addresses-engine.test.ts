@@ -122,12 +122,12 @@ test('what is older than what is known changes nothing, and what was seen to be 
   assert.ok(ledger.put(version(address, '10')));
   assert.is(ledger.put(version(address, '9')), undefined, 'older');
   assert.equal(
-    ledger.freeOf('public').map(({ name }) => name),
+    [...ledger.freeOf('public')].map(({ name }) => name),
     ['ip-1'],
   );
   assert.ok(ledger.drop(address, 'look'));
   assert.is(ledger.put(version(address, '11')), undefined, 'the watch is late');
-  assert.equal(ledger.freeOf('public'), []);
+  assert.equal([...ledger.freeOf('public')], []);
   assert.is(ledger.drop(address, 'watch'), undefined);
   const again = { ...address, metadata: { ...address.metadata, uid: 'v', resourceVersion: '12' } };
   assert.ok(ledger.put(again));

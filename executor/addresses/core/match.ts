@@ -30,10 +30,13 @@ export function findMatches(
   className: string,
 ): Matches {
   const named = claim.addressName === '' ? undefined : ledger.address(claim.addressName);
-  const candidates = claim.addressName === '' ? ledger.freeOf(className) : named === undefined ? [] : [named];
+  const candidates = (): Iterable<AddressView> => {
+    if (claim.addressName === '') return ledger.freeOf(className);
+    return named === undefined ? [] : [named];
+  };
   const found = missing.flatMap((family) => {
-    const first = candidates.find((one) => one.ip?.family === family && isFree(ledger, one, className));
-    return first === undefined ? [] : [first];
+    for (const one of candidates()) if (one.ip?.family === family && isFree(ledger, one, className)) return [one];
+    return [];
   });
   return {
     found,
