@@ -52,7 +52,7 @@ test('rules cover what the executor and people write, and never what the executo
     };
     const notes = ['hold', 'pin', 'confirm-delete'].map((name) => `/metadata/annotations/keelson.dev~1${name}`);
     assert.equal(rules('20-releases'), { Release: ['/status', ...notes] });
-    assert.equal(rules('30-specs'), { KubeOVNInstallation: ['/status', ...notes] });
+    assert.equal(rules('30-specs'), { KubeOVNInstallation: ['/status', ...notes], IPAddressClass: notes });
     assert.equal(rules('10-system'), { Namespace: notes, CustomResourceDefinition: notes });
     for (const object of found) assert.not.match(JSON.stringify(at(object, 'spec', 'ignoreDifferences')), /finalizers/);
   }));
