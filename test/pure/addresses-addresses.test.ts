@@ -2,41 +2,16 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { addressAnnotations as annotations, addressFinalizers as finalizers } from '../../constructs/api/addresses.ts';
 import type { JsonObject } from '../../constructs/lib/json.ts';
-import { LedgerBed } from './addresses-bed.ts';
+import { held, LedgerBed, released, scenario } from './addresses-bed.ts';
 import { ledgerObject } from './addresses-model.ts';
 
-/** Addresses and classes, by the ids of the catalogue. After every test nothing is left to write. */
-const scenario = (name: string, run: (bed: LedgerBed) => Promise<void>): void => {
-  test(name, async () => {
-    const bed = new LedgerBed();
-    await run(bed);
-    await bed.settle();
-    await bed.quiet();
-  });
-};
+/** Addresses, by the ids of the catalogue. */
 
 const hour = 3_600_000;
 const ip = 'ip-203-0-113-7';
 const claimRef = { namespace: 'tenant-a', name: 'web' };
 const phase = (bed: LedgerBed, name = ip) => bed.phase('IPAddress', name);
 const bound = (bed: LedgerBed, name = ip) => bed.condition('IPAddress', name, 'Bound');
-
-/** A claim that has the address of its class. */
-async function held(bed: LedgerBed, spec: JsonObject = {}, classSpec: JsonObject = {}): Promise<void> {
-  bed.class('public', classSpec);
-  bed.claim();
-  bed.address('203.0.113.7', spec);
-  await bed.settle();
-  assert.is(phase(bed), 'Bound');
-}
-
-/** The claim is gone. */
-async function released(bed: LedgerBed, classSpec: JsonObject = {}): Promise<void> {
-  await held(bed, {}, classSpec);
-  bed.delete('IPAddressClaim', 'web');
-  await bed.settle();
-  assert.is(phase(bed), 'Released');
-}
 
 scenario('A1: an address that nobody has is protected and Available', async (bed) => {
   bed.address('203.0.113.7');
@@ -307,94 +282,6 @@ scenario('an address that was never Bound is released now, and not since it bega
   assert.is(phase(bed), 'Released');
   await bed.wait(60_000);
   assert.is(phase(bed), 'Available');
-});
-
-scenario('K1: a class is protected, and nothing else of it changes', async (bed) => {
-  const before = bed.class();
-  await bed.settle();
-  const after = bed.live('IPAddressClass', 'public');
-  assert.equal(after.metadata.finalizers, [finalizers.class]);
-  assert.equal(after.spec, before.spec);
-});
-
-scenario('K2: a class goes with its last address, by itself', async (bed) => {
-  await released(bed);
-  bed.delete('IPAddressClass', 'public');
-  await bed.settle();
-  assert.equal(
-    bed.events
-      .filter(({ about }) => about === 'public')
-      .map(({ type, reason, note }) => [type, reason, note.includes(ip)]),
-    [['Warning', 'ClassInUse', true]],
-  );
-  bed.delete('IPAddress', ip);
-  await bed.settle();
-  assert.is(bed.find('IPAddressClass', 'public'), undefined);
-});
-
-for (const state of ['Pending', 'Available', 'Bound', 'Released', 'Conflict', 'Lost'])
-  scenario(`K3: an address that is ${state} holds its class`, async (bed) => {
-    if (state === 'Released') await released(bed);
-    else if (state === 'Available') {
-      bed.class();
-      bed.address('203.0.113.7');
-    } else if (state === 'Pending') {
-      bed.class();
-      bed.class('private');
-      bed.claim('web', { className: 'private' });
-      bed.address('203.0.113.7', { claimRef });
-    } else {
-      await held(bed);
-      if (state !== 'Bound') bed.editStatus('IPAddress', ip, { phase: state });
-    }
-    await bed.settle();
-    assert.is(phase(bed), state);
-    bed.delete('IPAddressClass', 'public');
-    await bed.settle();
-    assert.ok(bed.live('IPAddressClass', 'public'));
-    assert.equal(bed.reasons('public'), ['ClassInUse']);
-  });
-
-scenario('K4 and R7: claims alone do not hold a class', async (bed) => {
-  bed.class();
-  bed.claim();
-  await bed.settle();
-  bed.delete('IPAddressClass', 'public');
-  await bed.settle();
-  assert.is(bed.find('IPAddressClass', 'public'), undefined);
-  assert.is(bed.condition('IPAddressClaim', 'web', 'ClassResolved'), 'False/ClassNotFound');
-});
-
-scenario('K6 and Q6: a class that is going serves no new claim', async (bed) => {
-  await released(bed);
-  bed.delete('IPAddressClass', 'public');
-  bed.editSpec('IPAddress', ip, { claimRef: undefined });
-  await bed.settle();
-  bed.claim('mail');
-  await bed.settle();
-  assert.is(bed.condition('IPAddressClaim', 'mail', 'ClassResolved'), 'False/ClassNotFound');
-  assert.equal([phase(bed), bed.phase('IPAddressClaim', 'mail')], ['Available', 'Pending']);
-});
-
-scenario('a class with many addresses names some and counts the rest', async (bed) => {
-  bed.class();
-  for (let n = 0; n < 12; n += 1) bed.address(`203.0.113.${n}`);
-  await bed.settle();
-  bed.delete('IPAddressClass', 'public');
-  await bed.settle();
-  assert.match(bed.events.find(({ reason }) => reason === 'ClassInUse')?.note ?? '', /ip-203-0-113-7 and 2 more/);
-});
-
-scenario('a class that looks unused is looked at anew before it goes', async (bed) => {
-  bed.class();
-  await bed.settle();
-  bed.delete('IPAddressClass', 'public');
-  bed.deliver();
-  // Made by a driver, and not told by the watch yet.
-  bed.address('203.0.113.7');
-  await bed.pass('IPAddressClass public');
-  assert.ok(bed.live('IPAddressClass', 'public'));
-  assert.equal(bed.reasons('public'), ['ClassInUse']);
 });
 
 scenario('a claim that the watch does not show yet does not lose its address', async (bed) => {

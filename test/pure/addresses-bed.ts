@@ -1,3 +1,5 @@
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
 import { isObject, type JsonObject, type JsonValue } from '../../constructs/lib/json.ts';
 import type { LedgerRef } from '../../executor/addresses/api.ts';
 import { coreControllers } from '../../executor/addresses/core/controllers.ts';
@@ -233,4 +235,33 @@ export class LedgerBed {
     if (this.writes.length !== writes) throw new Error(`written: ${this.writes.slice(writes).join(', ')}`);
     if (this.events.length !== events) throw new Error(`said: ${JSON.stringify(this.events.slice(events))}`);
   }
+}
+
+/** A test on a bed of its own; after it everything comes to rest, and nothing is left to write or to say. */
+export const scenario = (name: string, run: (bed: LedgerBed) => Promise<void>): void => {
+  test(name, async () => {
+    const bed = new LedgerBed();
+    await run(bed);
+    await bed.settle();
+    await bed.quiet();
+  });
+};
+
+const one = 'ip-203-0-113-7';
+
+/** Claim `web` has the only address of class `public`. */
+export async function held(bed: LedgerBed, spec: JsonObject = {}, classSpec: JsonObject = {}): Promise<void> {
+  bed.class('public', classSpec);
+  bed.claim();
+  bed.address('203.0.113.7', spec);
+  await bed.settle();
+  assert.equal([bed.phase('IPAddressClaim', 'web'), bed.phase('IPAddress', one)], ['Bound', 'Bound']);
+}
+
+/** The claim is gone, and the address kept. */
+export async function released(bed: LedgerBed, classSpec: JsonObject = {}): Promise<void> {
+  await held(bed, {}, classSpec);
+  bed.delete('IPAddressClaim', 'web');
+  await bed.settle();
+  assert.is(bed.phase('IPAddress', one), 'Released');
 }

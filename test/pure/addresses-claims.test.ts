@@ -1,18 +1,10 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { addressAnnotations as annotations, addressFinalizers as finalizers } from '../../constructs/api/addresses.ts';
-import { LedgerBed } from './addresses-bed.ts';
+import { LedgerBed, scenario } from './addresses-bed.ts';
 import { provisioner } from './addresses-model.ts';
 
 /** Claims, by the ids of the catalogue. After every test nothing is left to write. */
-const scenario = (name: string, run: (bed: LedgerBed) => Promise<void>): void => {
-  test(name, async () => {
-    const bed = new LedgerBed();
-    await run(bed);
-    await bed.settle();
-    await bed.quiet();
-  });
-};
 
 const isDefault = { annotations: { [annotations.defaultClass]: 'true' } };
 const claimRef = { namespace: 'tenant-a', name: 'web' };

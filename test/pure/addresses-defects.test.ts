@@ -7,32 +7,16 @@ import { ipAddressKind } from '../../constructs/api/kinds/ipaddress.ts';
 import { ipAddressClaimKind } from '../../constructs/api/kinds/ipaddressclaim.ts';
 import { ipAddressClassKind } from '../../constructs/api/kinds/ipaddressclass.ts';
 import type { JsonObject } from '../../constructs/lib/json.ts';
-import { LedgerBed } from './addresses-bed.ts';
+import { held, LedgerBed, scenario } from './addresses-bed.ts';
 import { ledgerObject, provisioner, teardown } from './addresses-model.ts';
 
 /** Defects of the controllers before ours, by the ids under which they are known, and the answers to what was left open. */
-const scenario = (name: string, run: (bed: LedgerBed) => Promise<void>): void => {
-  test(name, async () => {
-    const bed = new LedgerBed();
-    await run(bed);
-    await bed.settle();
-    await bed.quiet();
-  });
-};
 
 const ip = 'ip-203-0-113-7';
 const claimRef = { namespace: 'tenant-a', name: 'web' };
 const address = (bed: LedgerBed, name = ip) => bed.phase('IPAddress', name);
 const claim = (bed: LedgerBed, name = 'web') => bed.phase('IPAddressClaim', name);
 const bound = (bed: LedgerBed, name = ip) => bed.condition('IPAddress', name, 'Bound');
-
-async function held(bed: LedgerBed, spec: JsonObject = {}): Promise<void> {
-  bed.class();
-  bed.claim();
-  bed.address('203.0.113.7', spec);
-  await bed.settle();
-  assert.equal([claim(bed), address(bed)], ['Bound', 'Bound']);
-}
 
 /** As a driver makes an address: for a claim, with a finalizer of its own. */
 const provide = (bed: LedgerBed, text: string, uid: string, name = 'web') =>
