@@ -13,6 +13,9 @@ import {
   readLedgerObject,
 } from './objects.ts';
 
+/** So many objects that are gone are remembered, the latest: what is late is late by seconds. */
+const remembered = 10_000;
+
 /** What planners may ask. */
 export interface Ledger {
   class(name: string): ClassView | undefined;
@@ -94,8 +97,8 @@ export class LedgerStore implements Ledger {
   readonly #byIP = new Index<AddressView>();
   readonly #waitingForClass = new Index<ClaimView>();
   readonly #waitingForAddress = new Index<ClaimView>();
-  /** UIDs of objects that were seen to be gone while the watch had yet to tell. */
-  readonly #gone = new Set<string>();
+  /** Objects that are gone, by UID, with the version in which they were last seen. */
+  readonly #gone = new Map<string, { readonly version: string | undefined; readonly by: 'watch' | 'look' }>();
 
   class = (name: string): ClassView | undefined => this.#classes.get(name);
   classes = (): Iterable<ClassView> => this.#classes.values();
@@ -117,7 +120,7 @@ export class LedgerStore implements Ledger {
   /** Takes in an object that exists; undefined when what is known is as new, or newer. */
   put(object: KubeObject): LedgerChange | undefined {
     const after = readLedgerObject(object);
-    if (after === undefined || this.#gone.has(after.uid)) return undefined;
+    if (after === undefined || this.#isGone(after)) return undefined;
     const key = keyOf(after);
     const before = this.#objects.get(key);
     if (before?.uid === after.uid) {
@@ -134,14 +137,30 @@ export class LedgerStore implements Ledger {
   drop(object: KubeObject, by: 'watch' | 'look'): LedgerChange | undefined {
     const gone = readLedgerObject(object);
     if (gone === undefined) return undefined;
-    if (by === 'watch') this.#gone.delete(gone.uid);
+    this.#remember(gone, by);
     const key = keyOf(gone);
     const before = this.#objects.get(key);
     if (before === undefined || before.uid !== gone.uid) return undefined;
-    if (by === 'look') this.#gone.add(gone.uid);
     this.#unlink(before);
     this.#objects.delete(key);
     return { before, after: undefined };
+  }
+
+  #remember({ uid, object }: LedgerView, by: 'watch' | 'look'): void {
+    this.#gone.delete(uid);
+    this.#gone.set(uid, { version: object.metadata.resourceVersion, by });
+    if (this.#gone.size > remembered) this.#gone.delete(this.#gone.keys().next().value ?? '');
+  }
+
+  /**
+   * Whether what is told of an object is from before it went: the answer to a write of ours that comes after the watch told of
+   * the deletion, or the watch after a read of ours. What comes back as it was had only been out of sight.
+   */
+  #isGone({ uid, object }: LedgerView): boolean {
+    const gone = this.#gone.get(uid);
+    if (gone === undefined) return false;
+    const told = object.metadata.resourceVersion;
+    return isOlder(told, gone.version) || (gone.by === 'look' && told === gone.version);
   }
 
   #link(view: LedgerView): void {

@@ -52,7 +52,7 @@ export async function runLedger<Key extends string>(
   const { promise: allListed, resolve } = Promise.withResolvers<void>();
   const reflectors = kinds.map((kind) => {
     const selection = { apiVersion: addressesApiVersion, kind };
-    return new Reflector({
+    const reflector: Reflector = new Reflector({
       client,
       clock,
       random,
@@ -60,6 +60,12 @@ export async function runLedger<Key extends string>(
       transform: withoutManagers,
       ...(options.reflector === undefined ? {} : { timings: options.reflector }),
       onProblem: ({ message }) => log('warn', message),
+      onListed: () => {
+        // A whole list is the last word about what there is; what we have of our own writes is told by the watch again.
+        for (const { object } of [...engine.ledger.every(kind)])
+          if (!reflector.objects.has(`${object.metadata.namespace ?? ''}/${object.metadata.name ?? ''}`))
+            engine.deleted(object);
+      },
       handler: (event) => {
         if (event.type === 'synced') {
           listed.add(kind);
@@ -68,6 +74,7 @@ export async function runLedger<Key extends string>(
         else engine.seen(event.object);
       },
     });
+    return reflector;
   });
   const stopped = new Promise<void>((over) => signal.addEventListener('abort', () => over(), { once: true }));
   const work = async (): Promise<void> => {

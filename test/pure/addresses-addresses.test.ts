@@ -2,6 +2,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { addressAnnotations as annotations, addressFinalizers as finalizers } from '../../constructs/api/addresses.ts';
 import type { JsonObject } from '../../constructs/lib/json.ts';
+import { planAddress } from '../../executor/addresses/core/plan-address.ts';
 import { held, LedgerBed, released, scenario } from './addresses-bed.ts';
 import { ledgerObject } from './addresses-model.ts';
 
@@ -204,6 +205,17 @@ scenario('A19: a delay that is made shorter counts for what is released', async 
   await bed.wait(2 * hour);
   bed.editSpec('IPAddressClass', 'public', { releaseDelay: '1h' });
   await bed.settle();
+  assert.is(phase(bed), 'Available');
+});
+
+test('a delay of weeks is waited for in days, since no timer holds it', async () => {
+  const bed = new LedgerBed();
+  await released(bed, { releaseDelay: '720h' });
+  const plan = planAddress(bed.engine.ledger, ip, bed.now);
+  assert.is(plan.againMs, 24 * hour);
+  for (let day = 1; day < 30; day += 1) await bed.wait(24 * hour);
+  assert.is(phase(bed), 'Released');
+  await bed.wait(24 * hour);
   assert.is(phase(bed), 'Available');
 });
 

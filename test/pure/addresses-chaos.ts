@@ -48,6 +48,8 @@ class Process {
   readonly running = new Set<PassKey>();
   readonly timers = new Map<PassKey, number>();
   readonly calls: Call[] = [];
+  /** Answers on their way back. */
+  readonly answers: (() => void)[] = [];
   readonly cursors = new Map<LedgerKind, number>();
   readonly engine: LedgerEngine<PassKey>;
   events = 0;
@@ -188,17 +190,24 @@ export class Chaos {
 
   failure: unknown;
 
+  /** A request arrives, or the answer of one that has arrived does: between the two anything may happen. */
   async #answer(random: () => number): Promise<boolean> {
-    const { calls } = this.#process;
-    const [call] = calls.splice(Math.floor(random() * calls.length), 1);
-    if (call === undefined) return false;
-    const { before, after } = this.#options.faults;
-    const fate = random();
-    const failed = { type: 'failed', message: 'no answer' };
-    if (fate < before) call.answer(failed);
-    else {
-      const value = call.send();
-      call.answer(fate < before + after ? failed : value);
+    const { calls, answers } = this.#process;
+    const nth = Math.floor(random() * (calls.length + answers.length));
+    const [call] = calls.splice(nth, 1);
+    if (call === undefined) {
+      const [answer] = answers.splice(nth - calls.length, 1);
+      if (answer === undefined) return false;
+      answer();
+    } else {
+      const { before, after } = this.#options.faults;
+      const fate = random();
+      const failed = { type: 'failed', message: 'no answer' };
+      if (fate < before) call.answer(failed);
+      else {
+        const value = call.send();
+        answers.push(() => call.answer(fate < before + after ? failed : value));
+      }
     }
     await turn();
     if (this.failure !== undefined) throw this.failure;

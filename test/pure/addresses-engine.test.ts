@@ -125,17 +125,32 @@ test('what is older than what is known changes nothing, and what was seen to be 
     [...ledger.freeOf('public')].map(({ name }) => name),
     ['ip-1'],
   );
-  assert.ok(ledger.drop(address, 'look'));
-  assert.is(ledger.put(version(address, '11')), undefined, 'the watch is late');
+  assert.ok(ledger.drop(version(address, '10'), 'look'));
+  assert.is(ledger.put(version(address, '10')), undefined, 'the watch is late');
   assert.equal([...ledger.freeOf('public')], []);
-  assert.is(ledger.drop(address, 'watch'), undefined);
+  assert.is(ledger.drop(version(address, '11'), 'watch'), undefined);
   const again = { ...address, metadata: { ...address.metadata, uid: 'v', resourceVersion: '12' } };
   assert.ok(ledger.put(again));
-  assert.is(ledger.drop(address, 'watch'), undefined, 'another object has the name');
+  assert.is(ledger.drop(version(address, '11'), 'watch'), undefined, 'another object has the name');
   assert.equal(
     ledger.addressesAt('203.0.113.1').map(({ uid }) => uid),
     ['v'],
   );
+});
+
+test('the answer to a write that comes after the deletion was told makes no ghost; what was out of sight comes back', () => {
+  const ledger = new LedgerStore();
+  const address = ledgerObject('IPAddress', 'ip-1', { className: 'public', address: '203.0.113.1' }, { uid: 'u' });
+  ledger.put(version(address, '9'));
+  // Our write made it version 10, and somebody deleted it at 11; the watch was faster than our answer.
+  ledger.drop(version(address, '11'), 'watch');
+  assert.is(ledger.put(version(address, '10')), undefined);
+  assert.is(ledger.address('ip-1'), undefined);
+  const other = ledgerObject('IPAddress', 'ip-2', { className: 'public', address: '203.0.113.2' }, { uid: 'w' });
+  ledger.put(version(other, '9'));
+  // Its kind was not served for a moment: a list without it, and one with it.
+  ledger.drop(version(other, '9'), 'watch');
+  assert.ok(ledger.put(version(other, '9')));
 });
 
 test.run();

@@ -163,6 +163,8 @@ function released(
   return isDrivers(address) ? nothing : returning(ledger, address, now);
 }
 
+const longestRestMs = 86_400_000;
+
 function returning(ledger: Ledger, address: AddressView, now: number): LedgerPlan {
   const { className, held, associated, bound } = address;
   const delay = ledger.class(className)?.releaseDelayMs;
@@ -170,7 +172,8 @@ function returning(ledger: Ledger, address: AddressView, now: number): LedgerPla
   // What a workload still uses is given to nobody else; that it no longer does wakes this address.
   if (delay === undefined || held || associated || Number.isNaN(since)) return nothing;
   const left = since + delay - now;
-  if (left > 0) return { ...nothing, againMs: left };
+  // A timer holds no more than some weeks: a longer delay is looked at on the way.
+  if (left > 0) return { ...nothing, againMs: Math.min(left, longestRestMs) };
   const note = reasonMessage('Returned', { class: className });
   const events: LedgerEvent[] = [{ about: address, type: 'Normal', reason: 'Returned', note }];
   return only([{ type: 'patch', target: address, patch: { claimRef: null }, events }]);
