@@ -11,7 +11,6 @@ import { coreWorker } from '../../executor/addresses/core/core-worker.ts';
 import { runAddresses } from '../../executor/addresses/role.ts';
 import { evidenceSource } from '../../executor/evidence/source.ts';
 import { type CredentialSource, inClusterCredentials, kubeConfigCredentials } from '../../executor/kube/credentials.ts';
-import { leaseTimings } from '../../executor/lease/timings.ts';
 import { inClusterPeers } from '../../executor/peer/in-cluster.ts';
 import { runExecutor } from '../../executor/run.ts';
 import type { Invocation } from '../invocation.ts';
@@ -93,6 +92,9 @@ function addresses(
   log: pino.Logger,
   { clock, random, env, signal }: Invocation,
 ): Promise<void> {
+  // Whether this is a test cluster is asked by role executor alone.
+  if (flags.testLeaseDuration !== undefined)
+    throw new InvalidArgumentError('--test-lease-duration is an option of role executor');
   const registry = new Registry();
   return runAddresses(
     {
@@ -104,7 +106,6 @@ function addresses(
       registry,
       workers: flags.workers.map((name) => addressWorkers[name](registry, () => clock.now())),
       leaseNamespace: flags.leaseNamespace ?? flags.namespace,
-      ...(flags.testLeaseDuration === undefined ? {} : { lease: leaseTimings(flags.testLeaseDuration) }),
       metricsPort: flags.metricsPort,
       onListening: (port) => log.info({ port }, 'metrics are served'),
       log: (level, message, fields) => log[level](tellable(fields), redact(message)),

@@ -42,6 +42,7 @@ test('the help of the executor offers the roles that there are, and another role
     assert.not.match(out, /storage|convert/);
     assert.is((await keelson(copy, ['executor', '--role', 'storage'])).code, 2);
     assert.is((await keelson(copy, ['executor', '--role', 'addresses', '--workers', 'core,nobody'])).code, 2);
+    assert.is((await keelson(copy, ['executor', '--role', 'addresses', '--test-lease-duration', '3s'])).code, 2);
   }));
 
 test('under -o json what is wrong is one JSON object with all problems, whatever it is', () =>
