@@ -75,7 +75,7 @@ export class LedgerEngine<Key extends string> {
     for (let n = 0; n < plansPerPass; n += 1) {
       signal.throwIfAborted();
       const plan = this.#options.controllers.plan(this.ledger, key, this.#options.now());
-      const step = await this.#carryOut(plan.actions, signal);
+      const step = await this.#reserving(plan.actions, signal);
       if (step === 'planAgain') continue;
       if (step !== 'done') return this.#failed(key, step.failed);
       this.#warn(key, plan.warnings);
@@ -87,6 +87,22 @@ export class LedgerEngine<Key extends string> {
   #failed(key: Key, message: string): WorkResult {
     this.#options.onProblem?.(key, message);
     return { type: 'failed' };
+  }
+
+  /** Planning and reserving are one step: nothing comes between them. */
+  async #reserving(actions: readonly LedgerAction[], signal: AbortSignal): Promise<Step> {
+    const targets = actions.filter(({ reserves }) => reserves === true).map(({ target }) => target);
+    this.ledger.reserve(targets.map(({ uid }) => uid));
+    try {
+      return await this.#carryOut(actions, signal);
+    } finally {
+      this.ledger.unreserve(targets.map(({ uid }) => uid));
+      // Who planned without it may have it after all, if it was not taken.
+      for (const { uid, name } of targets) {
+        const after = this.ledger.address(name);
+        if (after?.uid === uid) this.#changed({ before: undefined, after });
+      }
+    }
   }
 
   async #carryOut(actions: readonly LedgerAction[], signal: AbortSignal): Promise<Step> {

@@ -33,6 +33,8 @@ export interface Ledger {
   waitingForClass(className: string): Iterable<ClaimView>;
   /** Claims that are not Bound and name an address. */
   waitingForAddress(name: string): Iterable<ClaimView>;
+  /** Another pass is about to take the address. */
+  isReserved(address: AddressView): boolean;
 }
 
 /** An object before and after; either may be absent. */
@@ -97,6 +99,7 @@ export class LedgerStore implements Ledger {
   readonly #byIP = new Index<AddressView>();
   readonly #waitingForClass = new Index<ClaimView>();
   readonly #waitingForAddress = new Index<ClaimView>();
+  readonly #reserved = new Set<string>();
   /** Objects that are gone, by UID, with the version in which they were last seen. */
   readonly #gone = new Map<string, { readonly version: string | undefined; readonly by: 'watch' | 'look' }>();
 
@@ -110,7 +113,16 @@ export class LedgerStore implements Ledger {
   addressesOfClass = (className: string): AddressView[] => [...this.#byClass.get(className)];
   addressesAt = (ip: string): AddressView[] => [...this.#byIP.get(ip)];
   waitingForClass = (className: string): Iterable<ClaimView> => this.#waitingForClass.get(className);
+  isReserved = ({ uid }: AddressView): boolean => this.#reserved.has(uid);
   waitingForAddress = (name: string): Iterable<ClaimView> => this.#waitingForAddress.get(name);
+
+  reserve(uids: readonly string[]): void {
+    for (const uid of uids) this.#reserved.add(uid);
+  }
+
+  unreserve(uids: readonly string[]): void {
+    for (const uid of uids) this.#reserved.delete(uid);
+  }
 
   /** Every object of a kind. */
   *every(kind: LedgerKind): Iterable<LedgerView> {

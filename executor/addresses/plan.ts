@@ -31,6 +31,8 @@ export type Confirmation =
 interface Write {
   readonly confirm?: readonly Confirmation[];
   readonly events?: readonly LedgerEvent[];
+  /** While the write is under way, no other pass of this process plans with the target: it would only come too late. */
+  readonly reserves?: true;
 }
 
 export type LedgerAction =

@@ -17,6 +17,7 @@ const isFree = (ledger: Ledger, address: AddressView, className: string): boolea
   !address.deleting &&
   address.phase === 'Available' &&
   address.className === className &&
+  !ledger.isReserved(address) &&
   !isSurplus(ledger, address);
 
 /**

@@ -110,6 +110,7 @@ const match = (claim: ClaimView, address: AddressView): LedgerAction => ({
   target: address,
   patch: { claimRef: { namespace: claim.namespace, name: claim.name, uid: claim.uid } },
   events: [normal(claim, 'Matched', { address: address.name })],
+  reserves: true,
 });
 
 const letGo = (address: AddressView, now: number): LedgerAction => ({
