@@ -1,4 +1,4 @@
-import { evidenceMount, evidenceTrust, probeContainers } from '../api/constants.ts';
+import { evidenceMount, evidenceTrust, probeContainers, probeVolumes as volumes } from '../api/constants.ts';
 import { evidenceAudience } from '../api/evidence/identity.ts';
 import type { JsonObject } from '../lib/json.ts';
 
@@ -22,9 +22,17 @@ export interface Sidecar {
   readonly volumes: readonly JsonObject[];
 }
 
-const volumes = { evidence: 'keelson-evidence', noToken: 'keelson-no-token' } as const;
 const usualToken = '/var/run/secrets/kubernetes.io/serviceaccount';
 const tokenSeconds = 3_600;
+
+/**
+ * None, but for a root of whom sockets may be taken: charts give the folders of the daemons to another account each time that
+ * one of their pods starts, and root without this right is nobody there.
+ */
+const capabilitiesOf = (runAsUser: number | undefined): JsonObject => ({
+  drop: ['ALL'],
+  ...(runAsUser === 0 ? { add: ['DAC_OVERRIDE'] } : {}),
+});
 
 const fieldVariable = (name: string, fieldPath: string): JsonObject => ({
   name,
@@ -77,7 +85,7 @@ export function evidenceSidecar({ kind, image, folders, runAsUser }: SidecarOpti
         privileged: false,
         allowPrivilegeEscalation: false,
         readOnlyRootFilesystem: true,
-        capabilities: { drop: ['ALL'] },
+        capabilities: capabilitiesOf(runAsUser),
       },
       terminationMessagePolicy: 'FallbackToLogsOnError',
       volumeMounts: [

@@ -39,10 +39,11 @@ const central = host(
   ],
   65534,
 );
-const chassis = host('DaemonSet', 'ovs-ovn', 'openvswitch', [
+const switchMounts = [
   { name: 'ovs', mountPath: '/run/openvswitch/' },
   { name: 'run', mountPath: '/run/ovn' },
-]);
+];
+const chassis = host('DaemonSet', 'ovs-ovn', 'openvswitch', switchMounts);
 
 const sidecarOf = (object: ChartObject | undefined): JsonObject =>
   items(object === undefined ? [] : podSpecOf(object)?.containers).find(({ name }) => name === 'keelson-probe') ?? {};
@@ -71,6 +72,17 @@ test('the sidecar declares no port and no probe, sees the folders of the daemons
     { name: 'keelson-no-token', mountPath: '/var/run/secrets/kubernetes.io/serviceaccount', readOnly: true },
   ]);
   assert.equal(sidecarOf(second).args, ['probe', 'chassis']);
+});
+
+test('beside daemons of root it reaches their sockets whomever a chart gives the folder to', () => {
+  const [first] = injectProbes([host('DaemonSet', 'ovs-ovn', 'openvswitch', switchMounts, 0)], image).objects;
+  assert.equal(sidecarOf(first).securityContext, {
+    runAsUser: 0,
+    privileged: false,
+    allowPrivilegeEscalation: false,
+    readOnlyRootFilesystem: true,
+    capabilities: { drop: ['ALL'], add: ['DAC_OVERRIDE'] },
+  });
 });
 
 test('its token is for evidence alone, and an empty volume lies over the usual one', () => {
