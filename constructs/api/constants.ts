@@ -151,6 +151,9 @@ export const probeContainers = {
   network: 'keelson-network-probe',
 } as const;
 
+/** Volumes that a probe beside daemons brings: its token and anchor, and the empty one over the usual place of tokens. */
+export const probeVolumes = { evidence: 'keelson-evidence', noToken: 'keelson-no-token' } as const;
+
 /** Objects of the network probe. Its ports are inside its own pods, and none of the host's. */
 export const networkProbe = {
   clients: 'keelson-network-client',
