@@ -24,6 +24,7 @@ interface ExecutorFlags {
   readonly fluxNamespaces?: string;
   readonly testBypassGates?: string;
   readonly testLeaseDuration?: number;
+  readonly testObserveInterval?: number;
   readonly retain: number;
   readonly metricsPort: number;
   readonly pagePort: number;
@@ -82,6 +83,7 @@ export function executorCommand(invocation: Invocation): Command {
     .option('--evidence', 'ask the probes beside the daemons of OVN what they see')
     .option('--test-bypass-gates <types>', 'gates to go past without looking; only in a test cluster')
     .option('--test-lease-duration <duration>', 'shorter Leases; only in a test cluster', duration)
+    .option('--test-observe-interval <duration>', 'pause between rounds; only in a test cluster', duration)
     .option('--retain <n>', 'how many payloads are kept', whole, 3)
     .option('--metrics-port <port>', 'port of metrics on the loopback address', whole, ports.metrics)
     .option('--page-port <port>', 'port of the status page on the loopback address', whole, ports.page)
@@ -104,6 +106,7 @@ export function executorCommand(invocation: Invocation): Command {
           flux: { namespaces: words(flags.fluxNamespaces) },
           bypassGates: words(flags.testBypassGates),
           ...(flags.testLeaseDuration === undefined ? {} : { testLeaseMs: flags.testLeaseDuration }),
+          ...(flags.testObserveInterval === undefined ? {} : { testObserveMs: flags.testObserveInterval }),
           retain: flags.retain,
           metricsPort: flags.metricsPort,
           pagePort: flags.pagePort,

@@ -177,6 +177,10 @@ export const clusterSpec = z
           description:
             'How long a Lease counts in a test cluster, in place of 30s: a crashed replica is followed sooner, and less delay is forgiven. Refused like testBypassGates.',
         }),
+        testObserveInterval: duration().optional().meta({
+          description:
+            'Pause between rounds of observation in a test cluster, in place of 5s and 15s: a fault is told sooner. Refused like testBypassGates.',
+        }),
       })
       .prefault({})
       .meta({ description: 'The executor in the cluster.' }),

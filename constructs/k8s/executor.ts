@@ -78,7 +78,8 @@ function podSpec(options: ExecutorOptions, labels: JsonObject): JsonObject {
 }
 
 function container(options: ExecutorOptions): JsonObject {
-  const { apiServer, namespace, retain, testBypassGates, testLeaseDuration } = options.spec.executor;
+  const { apiServer, namespace, retain, testBypassGates, testLeaseDuration, testObserveInterval } =
+    options.spec.executor;
   return {
     name: 'executor',
     image: options.image,
@@ -90,6 +91,7 @@ function container(options: ExecutorOptions): JsonObject {
       ...(options.evidence ? ['--evidence'] : []),
       ...(testBypassGates.length === 0 ? [] : [`--test-bypass-gates=${testBypassGates.join(',')}`]),
       ...(testLeaseDuration === undefined ? [] : [`--test-lease-duration=${testLeaseDuration}`]),
+      ...(testObserveInterval === undefined ? [] : [`--test-observe-interval=${testObserveInterval}`]),
     ],
     env: [
       { name: 'POD_NAME', valueFrom: { fieldRef: { apiVersion: 'v1', fieldPath: 'metadata.name' } } },
