@@ -119,7 +119,22 @@ function installationOutcome(
       reason: 'GatesBypassed',
       message: `passed without looking, on a test cluster: ${bypassed.join(', ')}`,
     };
-  return ofVerification(domain);
+  const verified = ofVerification(domain);
+  return verified.kind === 'unhealthy' ? verified : (notApplied(installation) ?? verified);
+}
+
+const checkpointIn = (status: JsonObject | undefined): JsonObject =>
+  isObject(status?.applyCheckpoint) ? status.applyCheckpoint : {};
+
+const liveDigest = ({ apiVersion, kind, spec }: KubeObject): string => specDigest({ apiVersion, kind }, spec ?? {});
+
+/** A specification that was changed and came with no payload is in nobody's hands yet, however well everything else runs. */
+function notApplied(installation: KubeObject): Outcome | undefined {
+  const applied = text(checkpointIn(installation.status).specDigest);
+  const live = liveDigest(installation);
+  if (applied === undefined || applied === live) return undefined;
+  const message = `the specification has digest ${live}, what is applied was rendered from ${applied}`;
+  return { kind: 'waiting', reason: 'SpecPayloadSkew', message };
 }
 
 /** An accepted plan takes over what exists, and none of its phases has been carried out yet. */
@@ -164,14 +179,13 @@ export function installationStatus(view: InstallationView): JsonObject {
   ];
   const outcome = installationOutcome(view, domain);
   const actual = text(release?.status?.actual);
-  const checkpoint = isObject(before.applyCheckpoint) ? before.applyCheckpoint : {};
+  const checkpoint = checkpointIn(before);
   const rolledOut =
     workloads.status === 'True' &&
     outcome.kind !== 'applying' &&
     actual !== undefined &&
     checkpoint.payloadDigest === actual &&
-    checkpoint.specDigest ===
-      specDigest({ apiVersion: installation.apiVersion, kind: installation.kind }, installation.spec ?? {});
+    checkpoint.specDigest === liveDigest(installation);
   const plan = isObject(release?.status?.plan) ? release.status.plan : undefined;
   return {
     ...evidenceStatus(before, view.observed, view.tick, view.pin),
