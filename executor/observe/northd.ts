@@ -3,6 +3,7 @@
  * through. A hand-over that a round happens to catch is not a fault; an active northd that keeps moving is one. Pure.
  */
 import type { NorthdFacts } from '../../constructs/api/evidence/central.ts';
+import type { EvidenceOf } from '../../constructs/api/evidence.ts';
 import { formatDuration } from '../../constructs/lib/duration.ts';
 import { broken, type Finding, type Judged, judge, memberName, missing, open, silence, weak } from './finding.ts';
 import { judgeProgress, type ProgressMemory } from './progress.ts';
@@ -51,10 +52,16 @@ function answerOf({ target, first, second }: CentralSample): Answer | Finding {
   const silent = silence(first, about) ?? silence(second, about);
   if (silent !== undefined || second.type !== 'Evidence') return silent ?? open('RoundPending', about);
   const { northd: facts } = second.evidence.facts;
-  return facts === undefined
-    ? missing(second.evidence, 'northd', about)
-    : { about, pod: target.pod?.uid ?? target.node.name, facts };
+  if (facts !== undefined) return { about, pod: target.pod?.uid ?? target.node.name, facts };
+  const why = missing(second.evidence, 'northd', about);
+  return isDown(second.evidence) ? { ...why, weight: 'weak' } : why;
 }
+
+/** Whether nobody listens for any daemon of a member: it is as much away as one whose pod is. */
+const isDown = ({ problems }: EvidenceOf<'central'>): boolean =>
+  (['nb', 'sb', 'northd'] as const).every((component) =>
+    problems.some((problem) => problem.component === component && problem.code === 'refused'),
+  );
 
 function ownFindings({ about, facts }: Answer): Finding[] {
   if (facts.state === 'paused') return [broken('NorthdPaused', about)];

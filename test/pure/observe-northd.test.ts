@@ -5,9 +5,11 @@ import { emptyNorthdMemory, judgeNorthd, type NorthdMemory } from '../../executo
 import { northdVersion } from '../../executor/observe/progress.ts';
 import type { CentralRound, CentralSample } from '../../executor/observe/round.ts';
 import {
+  answer,
   centralFacts,
   centralRound,
   centralSample,
+  podFacts,
   silences,
   withOutcome,
   withoutComponent,
@@ -64,6 +66,15 @@ test('X7: an ovsdb-server that is down, and a pod that is gone, leave NorthdRead
   assert.equal(run([centralRound(3, withoutComponent(3, 'nb', 'refused'))]).heads, ['True/OneActive']);
   const gone = { type: 'Broken', message: 'no pod of it runs there' } as const;
   assert.equal(run([centralRound(3, withOutcome(3, gone))]).heads, ['True/OneActive']);
+});
+
+test('X7: a member none of whose daemons runs is away as a whole: it takes a stand-by, unless it was the active one', () => {
+  const { progress } = centralFacts(3, 3);
+  const dead = answer('central', podFacts('ovn-central', 3), { ...(progress && { progress }) });
+  assert.equal(run([centralRound(3, withOutcome(3, dead))]).heads, ['True/OneActive']);
+  const first = answer('central', podFacts('ovn-central', 1), {});
+  const heads = Array.from({ length: 2 }, () => centralRound(3, withOutcome(1, first)));
+  assert.equal(run(heads).heads, ['Unknown/NorthdHandover', 'False/NorthdInactive']);
 });
 
 test('E11: a northd that does not run is broken, one that hangs is not known', () => {
