@@ -1,5 +1,6 @@
 import { acceptanceReasons } from './reasons/acceptance.ts';
 import { applyReasons } from './reasons/apply.ts';
+import { drainReasons } from './reasons/drain.ts';
 import { evidenceReasons } from './reasons/evidence.ts';
 import { gateReasons } from './reasons/gates.ts';
 import { inputReasons } from './reasons/input.ts';
@@ -18,6 +19,7 @@ export const reasons: readonly Reason[] = [
   ...applyReasons,
   ...gateReasons,
   ...evidenceReasons,
+  ...drainReasons,
 ];
 
 const byName = new Map(reasons.map((reason) => [reason.reason, reason]));

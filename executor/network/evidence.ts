@@ -5,6 +5,7 @@ import type { Gate } from '../../constructs/api/payload.ts';
 import { reasonMessage } from '../../constructs/api/reasons.ts';
 import type { TopologyRecord } from '../../constructs/api/topology.ts';
 import { deepEqual, isObject, type JsonObject, type JsonValue } from '../../constructs/lib/json.ts';
+import type { DrainRow } from '../observe/drain.ts';
 import type { Matrix } from '../observe/matrix.ts';
 import type { RecordPin } from '../observe/topology-record.ts';
 import { evidenceTypes, freshConditions, type Verdict } from '../observe/verdict.ts';
@@ -17,6 +18,8 @@ export interface Observed {
   readonly limitMs: number;
   /** What it saw, node by node; nothing is decided by it. */
   readonly matrix?: Matrix;
+  /** What would be lost with each node; looked at beside the rounds. Nothing is decided by it either. */
+  readonly drains?: readonly DrainRow[];
 }
 
 /** What is known of installations by their UID. */

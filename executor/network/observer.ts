@@ -6,6 +6,7 @@ import { type Clock, rest } from '../../constructs/lib/clock.ts';
 import { isObject, type JsonObject } from '../../constructs/lib/json.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { type KubeObject, uidOf } from '../kube/types.ts';
+import type { DrainPace } from '../observe/drain-turn.ts';
 import type { ClusterLook, NetworkNames, PayloadNode } from '../observe/expect.ts';
 import type { PeerObservation } from '../observe/hcp.ts';
 import { matrixOf } from '../observe/matrix.ts';
@@ -13,6 +14,7 @@ import { pinOf } from '../observe/retained.ts';
 import { type AskedBefore, type RoundDeps, runRound } from '../observe/run-round.ts';
 import type { RecordRead } from '../observe/topology-record.ts';
 import { emptyMemory, freshnessLimitMs, judgeRound, type Memory, type Wanted } from '../observe/verdict.ts';
+import { type DrainProvider, Drains } from './drains.ts';
 import type { Observations, Observed } from './evidence.ts';
 import { readRecord } from './record.ts';
 import { readInstallation } from './snapshot.ts';
@@ -20,10 +22,13 @@ import { readInstallation } from './snapshot.ts';
 /** How sidecars are asked; composed where keys, ports and ways are known. */
 export interface EvidenceSource {
   readonly ask: RoundDeps['ask'];
-  readonly containers: RoundDeps['containers'];
+  /** Names of the sidecars' containers; without one of `drain` nobody is asked what a node would take along. */
+  readonly containers: RoundDeps['containers'] & { readonly drain?: string };
   readonly networkNames?: NetworkNames;
   /** Looks at the other half of a pair; absent where this executor has no provider. */
   readonly peer?: (installation: KubeObject, signal: AbortSignal) => Promise<PeerObservation>;
+  /** Other domains that know what hangs on a node. */
+  readonly drain?: readonly DrainProvider[];
 }
 
 export interface ObserverOptions {
@@ -38,6 +43,7 @@ export interface ObserverOptions {
   /** Pause between rounds, while something is not well, and while everything is. */
   readonly openEveryMs?: number;
   readonly settledEveryMs?: number;
+  readonly drainPace?: Partial<DrainPace>;
   readonly log: (level: 'info' | 'warn', message: string) => void;
 }
 
@@ -58,24 +64,48 @@ const tellAgainMs = 60_000;
 export class Observer implements Observations {
   readonly #options: ObserverOptions;
   readonly #known = new Map<string, Known>();
+  readonly #drains: Drains | undefined;
   #wake = new AbortController();
   /** How long the last turn over all installations took: none is observed anew sooner. */
   #turnMs = 0;
 
   constructor(options: ObserverOptions) {
     this.#options = options;
+    const { drainPace, source } = options;
+    const container = source.containers.drain;
+    this.#drains =
+      container === undefined
+        ? undefined
+        : new Drains({
+            ...options,
+            ask: source.ask,
+            container,
+            ...(drainPace === undefined ? {} : { pace: drainPace }),
+            ...(source.drain === undefined ? {} : { providers: source.drain }),
+          });
   }
 
   of(installationUID: string): Observed | undefined {
-    return this.#known.get(installationUID)?.observed;
+    const observed = this.#known.get(installationUID)?.observed;
+    const drains = this.#drains?.of(installationUID) ?? [];
+    return observed === undefined || drains.length === 0 ? observed : { ...observed, drains };
   }
 
   hurry(_installationUID?: string): void {
     this.#wake.abort();
+    this.#drains?.hurry();
   }
 
   /** Observes until the signal aborts. `told` hears of every round that ended. */
   async run(
+    installations: () => readonly KubeObject[],
+    told: (installation: KubeObject) => void,
+    signal: AbortSignal,
+  ): Promise<void> {
+    await Promise.all([this.#rounds(installations, told, signal), this.#drains?.run(installations, signal)]);
+  }
+
+  async #rounds(
     installations: () => readonly KubeObject[],
     told: (installation: KubeObject) => void,
     signal: AbortSignal,

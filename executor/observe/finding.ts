@@ -68,7 +68,7 @@ const componentNames: Readonly<Record<Component, string>> = {
 
 /** Why there is no evidence of a target at all; undefined when there is. */
 export function silence(
-  outcome: Outcome<'central'> | Outcome<'chassis'> | Outcome<'network'>,
+  outcome: Outcome<'central'> | Outcome<'chassis'> | Outcome<'network'> | Outcome<'drain'>,
   about: string,
 ): Finding | undefined {
   switch (outcome.type) {
@@ -114,7 +114,7 @@ const rankOf = (reason: string): number => rank.get(reason) ?? rank.size;
 const compareText = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
 
 /** Findings in the order of the table, each once; the order in which they were made does not matter. */
-function ordered(findings: readonly Finding[]): Finding[] {
+export function ordered(findings: readonly Finding[]): Finding[] {
   const seen = new Map(findings.map((one) => [`${one.reason} ${one.about} ${one.message}`, one]));
   return [...seen.values()].sort(
     (a, b) => rankOf(a.reason) - rankOf(b.reason) || compareText(a.about, b.about) || compareText(a.message, b.message),
@@ -124,7 +124,8 @@ function ordered(findings: readonly Finding[]): Finding[] {
 /** How many names a message holds before it counts. */
 const namesTold = 3;
 
-function told(names: readonly string[]): string {
+/** Names for a message: each once, the first of them, and how many more there are. */
+export function told(names: readonly string[]): string {
   const distinct = [...new Set(names)];
   const first = distinct.slice(0, namesTold).join(', ');
   return distinct.length > namesTold ? `${first} and ${distinct.length - namesTold} more` : first;

@@ -116,7 +116,8 @@ export async function runRound(input: RoundInput, deps: RoundDeps, signal: Abort
   return { round, asked };
 }
 
-const targetOf = <K extends EvidenceKind>(
+/** A sidecar of a pod as it is asked. */
+export const targetOf = <K extends EvidenceKind>(
   kind: K,
   pod: PodFacts,
   container: string,

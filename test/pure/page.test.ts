@@ -21,6 +21,7 @@ import {
   withoutComponent,
 } from './observe-support.ts';
 import {
+  drainRows,
   failedRelease,
   installationOf,
   knownOf,
@@ -271,6 +272,44 @@ test('evidence report: one node when it is named, its age, and nothing from a pr
     identity: 'executor-1',
     installations: [],
   });
+});
+
+const leaving = (): Known => knownOf(installationOf(well, readyCondition), { ...well, drains: drainRows() }, []);
+
+test('drain: cordoned nodes are shown with what would be lost; what is too old is unknown, and nobody else is shown', async () => {
+  const [shown] = modelOf(leaving(), 30_000).installations;
+  assert.equal(
+    shown?.drains.map(({ node, mark, word, why }) => [node, mark, word, why.length]),
+    [
+      ['n1', 'well', 'drained', 0],
+      ['n2', 'working', 'blocked', 2],
+      ['n3', 'unknown', 'unknown', 1],
+    ],
+  );
+  const text = await textOf(modelOf(leaving(), 30_000));
+  assert.match(text, 'traffic goes through node n2');
+  assert.not.match(text, 'node n4 is not cordoned');
+  assert.not.match(await textOf(modelOf(all())), 'would be lost');
+});
+
+test('drain: the report tells every node, its age and until when it holds', () => {
+  const report = evidenceReport('executor-1', leaving(), 30_000, undefined).installations[0];
+  assert.equal(
+    report?.drains.map(({ node, state, ageMs, blockers, unknown }) => [
+      ...[node, state, ageMs],
+      [...blockers, ...unknown].map(({ reason }) => reason).join(' '),
+    ]),
+    [
+      ['n1', 'drained', 30_000, ''],
+      ['n2', 'blocked', 30_000, 'PodsRemain GatewayActive'],
+      ['n3', 'unknown', 100_000, 'EvidenceStale'],
+      ['n4', 'blocked', 30_000, 'NodeNotCordoned'],
+    ],
+  );
+  assert.equal(
+    evidenceReport('executor-1', leaving(), 30_000, 'n4').installations[0]?.drains.map(({ node }) => node),
+    ['n4'],
+  );
 });
 
 test.run();
