@@ -11,7 +11,7 @@ import { withBreaker } from '../../renderer/oci/breaker.ts';
 import { readLayout } from '../../renderer/oci/layout.ts';
 import { formatReference, normalizeImageRef, type Reference, registryHosts } from '../../renderer/oci/reference.ts';
 import { FailedWithProblems } from '../failure.ts';
-import { buildProgramImage } from '../imaging.ts';
+import { buildProgramImage, type ImageName } from '../imaging.ts';
 import { type CommonOptions, type ExitCode, exitCodes, type Invocation } from '../invocation.ts';
 import { print } from '../output.ts';
 import { connect } from '../supply.ts';
@@ -21,21 +21,25 @@ export interface Options extends CommonOptions {
   readonly to: string;
   readonly from?: string;
   readonly ca?: string;
+  readonly probe?: boolean;
 }
 
 const patience = { attempts: 4, initialMs: 500, factor: 2, maxMs: 10_000, jitter: 0.2 };
 
-/** `keelson image push`: builds the image of this program, sends it, and prints the line for `cluster.yaml`. */
+/** `keelson image push`: builds the image of this program, or of its probes, sends it, and prints the line for `cluster.yaml`. */
 export async function run(invocation: Invocation, options: Options): Promise<ExitCode> {
   const to = placeOf(options.to);
+  const name = options.probe === true ? 'probe' : 'executor';
   const scratch = await scratchFolder(tmpdir(), 'keelson-image-');
   try {
     const layout = options.from === undefined ? scratch.path : resolve(invocation.cwd, options.from);
     const digest =
-      options.from === undefined ? (await buildProgramImage(layout)).digest : await onlyImage(layout, options.from);
+      options.from === undefined
+        ? (await buildProgramImage(name, layout)).digest
+        : await onlyImage(layout, options.from);
     await send(invocation, options, { layout, digest, to });
     const reference = formatReference({ ...to, digest });
-    print(invocation, options.output, { reference, digest }, () => lines(reference));
+    print(invocation, options.output, { reference, digest }, () => lines(name, reference));
     return exitCodes.done;
   } finally {
     await scratch.dispose();
@@ -43,7 +47,8 @@ export async function run(invocation: Invocation, options: Options): Promise<Exi
 }
 
 /** For people: what to commit. */
-const lines = (reference: string): string => ['spec:', '  images:', `    executor: ${reference}`].join('\n');
+const lines = (name: ImageName, reference: string): string =>
+  ['spec:', '  images:', `    ${name}: ${reference}`].join('\n');
 
 /** Where it goes; the tag is this version's unless one is named. @throws ProblemError */
 function placeOf(text: string): Reference & { readonly tag: string } {
