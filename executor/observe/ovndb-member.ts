@@ -43,6 +43,11 @@ export type SeatReading =
 const sameDaemon = (a: DatabaseFacts, b: DatabaseFacts): boolean =>
   a.daemon.socketInode === b.daemon.socketInode && a.daemon.startTicks === b.daemon.startTicks;
 
+/** What must not be another between two answers. A server that joins learns of its cluster meanwhile. */
+const fixed = ['row', 'sid', 'cid'] as const;
+const sameDatabase = (a: DatabaseFacts, b: DatabaseFacts): boolean =>
+  fixed.every((one) => a[one] === undefined || b[one] === undefined || a[one] === b[one]);
+
 /** Both passes of a member, or why they do not count. */
 export function seatOf({ target, first, second }: CentralSample, key: DatabaseKey): SeatReading {
   const about = memberName(target);
@@ -57,6 +62,8 @@ export function seatOf({ target, first, second }: CentralSample, key: DatabaseKe
       target,
       finding: open('EvidenceMoved', about, { message: `ovsdb-server of ${databaseNames[key]} was started anew` }),
     };
+  if (!sameDatabase(before, after))
+    return { target, finding: open('EvidenceMoved', about, { message: `${databaseNames[key]} was opened anew` }) };
   return { seat: { target, about, first: before, second: after } };
 }
 

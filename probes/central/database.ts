@@ -23,7 +23,7 @@ export const dataSocket = ({ runDirectory }: CentralOptions, key: DatabaseKey): 
 /** What the server's own database says of one that it serves. */
 type ServerFacts = Pick<DatabaseFacts, 'model' | 'connected' | 'leading'> &
   Pick<ClusterFacts, 'cid' | 'sid'> &
-  Partial<Pick<DatabaseFacts, 'index'>>;
+  Partial<Pick<DatabaseFacts, 'index' | 'row'>>;
 
 const serverColumns = ['name', 'model', 'connected', 'leader', 'cid', 'sid', 'index'];
 const models = ['standalone', 'clustered', 'relay'] as const;
@@ -86,15 +86,17 @@ async function askServer(options: CentralOptions, key: DatabaseKey, look: Look):
     if (names.type !== 'ok') return names;
     const rows = await server.rows('_Server', 'Database', serverColumns);
     if (rows.type !== 'ok') return rows;
-    const [row, second] = [...rows.value.values()].filter((one) => one.name === db);
-    if (row === undefined) return ok({ facts: undefined, connections: { targets: [], probeMs: [] } });
+    const [found, second] = [...rows.value].filter(([, one]) => one.name === db);
+    if (found === undefined) return ok({ facts: undefined, connections: { targets: [], probeMs: [] } });
     if (second !== undefined) return fault('protocol', `${name}: more than one row of ${db}`);
+    const [id, row] = found;
     const facts = serverFacts(row, name);
     if (facts.type !== 'ok') return facts;
     // A database that has not joined has a name, and neither schema nor rows.
     const readable = names.value.filter((one) => one !== db || facts.value.connected);
-    const found = await connections(server, readable, db);
-    return found.type === 'ok' ? ok({ facts: facts.value, connections: found.value }) : found;
+    const listened = await connections(server, readable, db);
+    if (listened.type !== 'ok') return listened;
+    return ok({ facts: { ...facts.value, row: id.toLowerCase() }, connections: listened.value });
   } finally {
     server.close();
   }
@@ -122,6 +124,8 @@ async function askControl(options: CentralOptions, key: DatabaseKey, look: Look)
     const cluster = text.type === 'ok' ? readClusterStatus(text.value) : undefined;
     if (cluster?.type === 'unreadable')
       return fault('protocol', `${daemonName(key)}: cluster/status, line ${cluster.line}: ${cluster.message}`);
+    if (cluster !== undefined && cluster.value.name !== db)
+      return fault('protocol', `${daemonName(key)}: cluster/status tells of ${cluster.value.name.slice(0, 64)}`);
     return ok({
       cluster: cluster === undefined ? undefined : clusterFacts(cluster.value),
       storage: storageText(storage),
@@ -167,6 +171,10 @@ function combined(served: Served, told: Told): Result<Omit<DatabaseFacts, 'name'
   if (facts.model !== 'clustered')
     return ok({ ...shared, ...facts, status: 'standalone', members: [], connections: [] });
   if (cluster === undefined) return fault('protocol', 'a clustered database without a cluster/status');
+  // Both sockets have to be of one server: a process that was left behind may hold one of them.
+  for (const id of ['sid', 'cid'] as const)
+    if (facts[id] !== undefined && cluster[id] !== undefined && facts[id] !== cluster[id])
+      return fault('protocol', `cluster/status tells the ${id} ${cluster[id]}, and the row of clients ${facts[id]}`);
   return ok({ ...shared, ...cluster, ...facts });
 }
 

@@ -41,6 +41,12 @@ const databaseChanges: Partial<DatabaseFacts>[] = [
   { members: databaseFacts('nb', 1, 2).members },
   { members: databaseFacts('nb', 1, 4).members },
   { listeners: [] },
+  { role: 'candidate', leader: 'unknown', members: databaseFacts('nb', 1, 5).members },
+  { status: 'disconnected', role: 'candidate', connected: false },
+  { leading: true },
+  { row: uuidOf(70) },
+  { members: databaseFacts('nb', 1, 3).members.map((one) => ({ ...one, matchIndex: '3', lastMessageMs: '9000' })) },
+  { members: databaseFacts('nb', 1, 5).members.map((one) => ({ ...one, lastMessageMs: '100' })) },
   { model: 'standalone', status: 'standalone' },
 ];
 const centralChanges: CentralFacts[] = [

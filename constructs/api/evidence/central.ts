@@ -13,6 +13,8 @@ const raftMember = z.object({
   self: z.boolean(),
   /** Only a leader tells the rest. */
   phase: z.enum(['stable', 'adding', 'removing']).optional(),
+  /** False for one that comes or goes and is none of those whose votes count now. */
+  voting: z.boolean().optional(),
   nextIndex: decimal64().optional(),
   matchIndex: decimal64().optional(),
   lastMessageMs: decimal64().optional(),
@@ -43,6 +45,8 @@ const database = z.object({
   /** Columns of `_Server`: they lag behind a failure for up to two election timers. */
   connected: z.boolean(),
   leading: z.boolean(),
+  /** Row of `_Server` that tells of it: another one whenever the server opens the database anew. */
+  row: databaseUUID().optional(),
   /** Log index that clients see; a clustered server tells it once it has joined. */
   index: decimal64().optional(),
   cid: databaseUUID().optional(),

@@ -129,7 +129,7 @@ const broken: readonly Reason[] = [
     ],
     [
       'MemberLagging',
-      '{database} of {subject} has applied {observed}, the leader had committed {wanted} before',
+      '{database} of {subject} has {observed}, the leader had committed {wanted} before',
       'Look at disk and processor of the node.',
     ],
     [
