@@ -93,6 +93,8 @@ export interface ExecutorOptions {
   readonly flux?: Partial<FluxOptions>;
   /** Wraps the transport; for tests that count, delay or lose requests. */
   readonly wrapTransport?: (transport: Transport) => Transport;
+  /** Wraps the client that a term works with; for measurements that leave something out. */
+  readonly wrapClient?: (client: KubeClient) => KubeClient;
   readonly log?: (level: LogLevel, message: string, fields?: Readonly<Record<string, unknown>>) => void;
   /** Told once metrics are served. */
   readonly onListening?: (port: number) => void;
@@ -177,6 +179,7 @@ export async function runExecutor(given: ExecutorOptions, signal: AbortSignal): 
         contact.attempted(attempt);
       },
     });
+  const { wrapClient = (plain: KubeClient): KubeClient => plain } = options;
   const client = clientOver(send);
   const unserved = (error: unknown): undefined => {
     log('warn', `metrics are not served: ${error instanceof Error ? error.message : String(error)}`);
@@ -219,7 +222,7 @@ export async function runExecutor(given: ExecutorOptions, signal: AbortSignal): 
               { ...options, namespace, log },
               // A client of its own: nothing that an earlier term has discovered is taken for true.
               {
-                client: clientOver(guardedTransport(send, () => void lease.check())),
+                client: wrapClient(clientOver(guardedTransport(send, () => void lease.check()))),
                 contact,
                 metrics,
                 networkMetrics,
