@@ -104,16 +104,19 @@ export async function accept(deps: AcceptDeps, input: AcceptInput): Promise<Acce
   // In another cluster every further answer would be about something else.
   if (elsewhere.length > 0) return refuse('Preconditions', elsewhere);
   const { session, problems: found } = await domain.prepare(targetOf(deps, input, content), deps2(deps, input));
-  const unmet = [...found, ...(await preconditions(deps, input, loaded, session))];
+  const [missing, looked] = await Promise.all([
+    preconditions(deps, input, loaded, session),
+    survey({
+      client: deps.client,
+      release: input.release,
+      items: loaded.items,
+      ledger: input.ledger.ledger,
+      overridden: input.overridden,
+      signal: input.signal,
+    }),
+  ]);
+  const unmet = [...found, ...missing];
   deps.onStep('DryRun');
-  const looked = await survey({
-    client: deps.client,
-    release: input.release,
-    items: loaded.items,
-    ledger: input.ledger.ledger,
-    overridden: input.overridden,
-    signal: input.signal,
-  });
   if (!looked.ok)
     return refuse('DryRun', [...unmet, ...looked.problems, ...(await deniedRoles(deps, input, loaded, session))]);
   const judgement = await dryRun({
