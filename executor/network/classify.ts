@@ -4,6 +4,8 @@ import type { InstallationEntry } from '../../constructs/api/payload.ts';
 import type { PlanActions } from '../../constructs/api/plan.ts';
 import type { ChangeClass } from '../../constructs/api/release.ts';
 import type { Classification } from '../release/domain.ts';
+import { ownChanges, type RenderedPayload } from './injected.ts';
+import { rolloutRisks, unsafeRollout } from './rollout.ts';
 
 export interface ClassifyInput {
   /** Installation as the new payload renders it. */
@@ -18,6 +20,8 @@ export interface ClassifyInput {
     | undefined;
   readonly observedVersion: string | undefined;
   readonly actions: Pick<PlanActions, 'created' | 'configured' | 'replaced' | 'pruned' | 'absent'>;
+  /** Both payloads with their objects; where they are absent no change of an object is known to be Keelson's own. */
+  readonly rendered?: { readonly before: RenderedPayload; readonly after: RenderedPayload };
 }
 
 const bare = (version: string): string => version.replace(/^v/, '');
@@ -54,7 +58,31 @@ function versionChange(next: InstallationEntry, from: string): Classification {
   );
 }
 
-/** Only what no lifecycle has to guard goes ahead: nothing, a policy field, or further objects. */
+/** Objects that are not merely added. */
+const touchedBy = ({ configured, replaced, pruned, absent }: ClassifyInput['actions']): string[] => [
+  ...configured,
+  ...replaced,
+  ...pruned,
+  ...absent,
+];
+
+/**
+ * A change of nothing but what Keelson puts in itself: the daemons stay as they are, and start anew with their pods. Undefined for
+ * any other change.
+ */
+function ownChange({ rendered, actions }: ClassifyInput): Classification | undefined {
+  const touched = touchedBy(actions);
+  if (rendered === undefined || touched.length === 0) return undefined;
+  const { before, after } = rendered;
+  if (ownChanges(before, after, touched).size < touched.length) return undefined;
+  const unsafe = unsafeRollout(before, after, actions.configured);
+  if (unsafe !== undefined)
+    return blocked('blocked', `only what Keelson puts in itself changes, but ${unsafe}: ${uninstall}`);
+  const effects = rolloutRisks(before, after, actions.configured);
+  return { verdict: 'allowed', changeClass: 'keelson', effects };
+}
+
+/** Only what no lifecycle has to guard goes ahead: nothing, a policy field, further objects, or what Keelson puts in itself. */
 function changeOfObjects(input: ClassifyInput, previous: InstallationEntry): Classification {
   const { next, actions } = input;
   const from = input.observedVersion ?? previous.version;
@@ -69,7 +97,9 @@ function changeOfObjects(input: ClassifyInput, previous: InstallationEntry): Cla
       'membership',
       `a change of central.replicas or member requests needs the membership lifecycle, which this executor does not contain; ${uninstall}`,
     );
-  const touched = [...actions.configured, ...actions.replaced, ...actions.pruned, ...actions.absent];
+  const own = ownChange(input);
+  if (own !== undefined) return own;
+  const touched = touchedBy(actions);
   if (touched.length > 0) {
     const few = touched.slice(0, 3).join(', ');
     const more = touched.length > 3 ? ` and ${touched.length - 3} more` : '';
@@ -82,7 +112,7 @@ function changeOfObjects(input: ClassifyInput, previous: InstallationEntry): Cla
 
 /**
  * The class of a change. While the first install is still partial, nothing that it fixed may change: what is in the cluster
- * is unknown to both the old and the new payload.
+ * is unknown to both the old and the new payload. What Keelson puts in itself may: every daemon is the same in both of them.
  */
 export function classifyNetwork(input: ClassifyInput): Classification {
   const { previous, checkpoint, next, actions } = input;
@@ -93,8 +123,8 @@ export function classifyNetwork(input: ClassifyInput): Classification {
       `the status of the installation was authorised for other objects (${checkpoint.manifestDigest}) and the payload behind it is not at hand: deliver that payload first, or ${uninstall}`,
     );
   }
-  const touched = actions.configured.length + actions.replaced.length + actions.pruned.length + actions.absent.length;
-  if (!input.completed && touched > 0)
+  const touched = touchedBy(actions).length;
+  if (!input.completed && touched > 0 && ownChange(input) === undefined)
     return blocked(
       'blocked',
       `the first install is not complete yet, and this payload changes ${touched} object(s) of it: ${uninstall}`,

@@ -328,20 +328,19 @@ export class ReleaseWorker {
   }
 
   async #runPass(turn: Turn, gates: GateMode, fresh?: Accepted): Promise<PassOutcome> {
-    const { ledger } = turn;
-    this.#doubts.settle(ledger);
+    this.#doubts.settle(turn.ledger);
     const input = { ...this.#enforceInput(turn, gates), ...(fresh === undefined ? {} : { fresh }) };
     const outcome = await enforce(passDeps(this.#deps), this.#deps.domains, input);
     // Another writer may have been at work, or a write had its effect without an answer: what is stored decides.
     const uncertain = ['LedgerNotWritten', 'ApiUnavailable'];
     if (outcome.type === 'failed' && outcome.problems.some(({ reason }) => uncertain.includes(reason)))
       this.#ledger = undefined;
-    this.#journal.counted(ledger);
+    this.#journal.counted(turn.ledger);
     return outcome;
   }
 
   #enforceInput({ view, ledger, signal }: Turn, gates: GateMode): EnforceInput {
-    const { progress, history, desired, actual } = this.record;
+    const { progress, history, desired, actual, plan } = this.record;
     if (this.#current === undefined || progress === undefined) throw new TypeError('no payload is loaded');
     return {
       release: view.name,
@@ -355,6 +354,7 @@ export class ReleaseWorker {
       claims: this.#claims,
       gates,
       completed: this.#journal.completed,
+      changeClass: desired === actual ? plan?.changeClass : undefined,
       transition: transitionOf(history, this.#current.payload.index.digest),
       wanted: desired === actual && !view.spec.paused,
       onSpan: (position) => this.#journal.inSpan(position),
