@@ -1,7 +1,8 @@
 /** One database of OVN central as its own server tells it. */
-import { statfs } from 'node:fs/promises';
+
 import { join } from 'node:path';
 import type { DatabaseFacts } from '../../constructs/api/evidence/central.ts';
+import { statfs } from '../../constructs/lib/files.ts';
 import { identify } from '../daemons/identity.ts';
 import type { Look } from '../daemons/look.ts';
 import { column, DatabaseServer } from '../daemons/server.ts';

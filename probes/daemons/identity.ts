@@ -1,6 +1,7 @@
 /** Which process answers: tells a daemon that was restarted between two looks from one that went on. */
-import { readFile, stat } from 'node:fs/promises';
+
 import type { DaemonIdentity } from '../../constructs/api/evidence/fields.ts';
+import { readFile, stat } from '../../constructs/lib/files.ts';
 import { fault, ok, type Result } from '../jsonrpc/fault.ts';
 
 export interface DaemonPlace {
