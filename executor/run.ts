@@ -370,7 +370,8 @@ function observation(options: Settled, client: KubeClient, signal: AbortSignal):
     clock,
     random,
     namespace: networkNamespace,
-    onNode: () => observer.hurry(),
+    onNode: () => observer.hurryNodes(),
+    onService: () => observer.hurry(),
     onProblem: (message) => log('warn', message),
     ...(reflector === undefined ? {} : { timings: reflector }),
   });

@@ -218,8 +218,17 @@ const observedWorkloads: readonly string[] = ['ovn-central', 'ovs-ovn'];
 /** Whom to ask for evidence: pods are followed from their workloads by UID, and watched, so that a round asks nothing of the API. */
 const evidenceRules = (): Rule[] => [
   rule('', ['persistentvolumeclaims', 'pods', 'services'], look),
+  rule('discovery.k8s.io', ['endpointslices'], look),
   rule('apps', ['daemonsets', 'deployments', 'replicasets', 'statefulsets'], look),
 ];
+
+/** Whether sidecars are asked what a node would take along: beside Open vSwitch they are. */
+const asksDrains = (rights: Rights): boolean =>
+  rights.probes &&
+  targetsOf(rights).some(
+    ({ groupKind, namespace, name }) =>
+      namespace === networkNamespace && groupKind === 'apps/DaemonSet' && name.startsWith('ovs-ovn'),
+  );
 
 /** Probes prove themselves by tokens, which the API server reviews, and get certificates from an authority of the executor's. */
 const authorityRules = {
@@ -300,7 +309,10 @@ export function executorRBAC(scope: Construct, rights: Rights): void {
     ...(probed ? [rule('', ['nodes'], ['watch']), ...authorityRules.cluster()] : []),
     // The range of Services, which that of a network has to hold.
     ...(observes(rights) ? [rule('networking.k8s.io', ['servicecidrs'], ['get'], ['kubernetes'])] : []),
-    ...(looksElsewhere(rights) ? [rule('', ['pods'], ['list']), ...preflightRules()] : []),
+    ...(looksElsewhere(rights) || asksDrains(rights) ? [rule('', ['pods'], ['list'])] : []),
+    // Pods and volumes of nodes that are being taken away, wherever their namespaces are.
+    ...(asksDrains(rights) ? [rule('storage.k8s.io', ['volumeattachments'], ['list'])] : []),
+    ...(looksElsewhere(rights) ? preflightRules() : []),
     ...(rights.artifacts ? artifactRules() : []),
     ...lookRules(targets, resource),
     ...namedRules(

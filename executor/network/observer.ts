@@ -93,6 +93,11 @@ export class Observer implements Observations {
 
   hurry(_installationUID?: string): void {
     this.#wake.abort();
+  }
+
+  /** Something about a node changed. */
+  hurryNodes(): void {
+    this.hurry();
     this.#drains?.hurry();
   }
 

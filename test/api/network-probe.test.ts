@@ -33,11 +33,15 @@ const objects = networkProbeObjects({ namespace, image, pullSecrets: [], schedul
 const run = await networkProcesses(namespace);
 const over = new AbortController();
 const said: string[] = [];
+let news = 0;
 const common = { client, clock: systemClock, namespace };
 const watch = new ClusterWatch({
   ...common,
   random: Math.random,
   onNode: () => undefined,
+  onService: () => {
+    news += 1;
+  },
   onProblem: (message) => said.push(message),
 });
 const watching = watch.run(over.signal);
@@ -213,6 +217,35 @@ test('a client is enrolled by the token of its pod, and sends packets to the pod
   await run.stop(server);
   await run.serve({ ...serving, uid: randomUUID() });
   assert.match(await observe(), new RegExp(`^False/ProbeWrongPeer .*${serving.uid}`), 'X21');
+});
+
+test('J10: where the Service leads is news at once, and that nothing of it changed is none', async () => {
+  const slices = `/apis/discovery.k8s.io/v1/namespaces/${namespace}/endpointslices`;
+  const slice = {
+    apiVersion: 'discovery.k8s.io/v1',
+    kind: 'EndpointSlice',
+    metadata: { name: 'stray', labels: { 'kubernetes.io/service-name': networkProbe.service } },
+    addressType: 'IPv6',
+    endpoints: [{ addresses: ['fd00::9'] }],
+    ports: [],
+  };
+  const after = async (what: string, change: () => Promise<unknown>): Promise<void> => {
+    const before = news;
+    await change();
+    await until(what, () => news > before, 3_000);
+  };
+  await after('a stray endpoint to be news', () => admin.expect('POST', slices, { body: slice }));
+  const merge = { type: 'application/merge-patch+json' };
+  const quiet = news;
+  const touched = { metadata: { annotations: { touched: 'yes' } } };
+  await admin.expect('PATCH', `${slices}/stray`, { ...merge, body: touched });
+  const service = pathOf(named(networkProbe.service));
+  await admin.expect('PATCH', service, { ...merge, body: touched });
+  await after('another selector to be news', () =>
+    admin.expect('PATCH', service, { ...merge, body: { spec: { selector: { app: 'other' } } } }),
+  );
+  assert.is(news, quiet + 1, 'annotations are none');
+  await after('an endpoint that goes to be news', () => admin.expect('DELETE', `${slices}/stray`));
 });
 
 test('nothing secret was said', () => {

@@ -53,6 +53,8 @@ test('what evidence needs is granted by name, and only where there are probes', 
     'kube-system create /pods/portforward *',
     'kube-system get /configmaps keelson-evidence-trust',
     'kube-system get /pods/portforward *',
+    'kube-system list discovery.k8s.io/endpointslices *',
+    'kube-system watch discovery.k8s.io/endpointslices *',
     'kube-system list /persistentvolumeclaims *',
     'kube-system list /pods *',
     'kube-system list /services *',
@@ -73,6 +75,13 @@ test('what evidence needs is granted by name, and only where there are probes', 
   assert.equal([...with_.difference(without)].sort(), [...evidence, ...jobs].sort());
   assert.equal([...without.difference(with_)], []);
   assert.equal(granted(true, []), granted(false, []), 'no network, no probes to ask');
+});
+
+test('pods and volumes of all namespaces are listed only where nodes are asked what they would take along', () => {
+  const switches = { ...central, kind: 'DaemonSet', metadata: { ...central.metadata, name: 'ovs-ovn' } };
+  const more = granted(true, [central, switches]).difference(granted(true, [central]));
+  const beyond = [...more].filter((atom) => !atom.includes('ovs-ovn') && !atom.includes('apps/daemonsets'));
+  assert.equal(beyond.sort(), ['* list /pods *', '* list storage.k8s.io/volumeattachments *']);
 });
 
 test('central in another namespace is looked at as well, by the same names', () => {
