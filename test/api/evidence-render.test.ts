@@ -38,9 +38,14 @@ test('the sidecars are beside both kinds of daemons, by digest, and the API serv
   const others = (list: Loose[]): Loose[] =>
     list.filter(({ metadata }: Loose) => !['ovn-central', 'ovs-ovn'].includes(metadata.name));
   assert.equal(others(after), others(before), 'nothing else changes');
+  const isSidecar = ({ name }: Loose): boolean => ['keelson-probe', 'keelson-drain-probe'].includes(name);
+  assert.equal(
+    touched.map(({ metadata, spec }) => `${metadata.name} ${spec.template.spec.containers.filter(isSidecar).length}`),
+    ['ovn-central 1', 'ovs-ovn 2'],
+  );
   for (const object of touched) {
-    const sidecar = object.spec.template.spec.containers.find(({ name }: Loose) => name === 'keelson-probe');
-    assert.is(sidecar.image, images.probe);
+    for (const sidecar of object.spec.template.spec.containers.filter(isSidecar))
+      assert.is(sidecar.image, images.probe);
     const { metadata, kind } = object;
     const path = `/apis/apps/v1/namespaces/${metadata.namespace}/${kind.toLowerCase()}s`;
     const taken = await bed.server.admin.request('POST', path, {
@@ -48,9 +53,10 @@ test('the sidecars are beside both kinds of daemons, by digest, and the API serv
       body: object as JsonObject,
     });
     assert.is(taken.status, 201, JSON.stringify(taken.body?.message));
-    const stored = taken.body.spec.template.spec.containers.find(({ name }: Loose) => name === 'keelson-probe');
-    assert.is(stored.ports, undefined);
-    assert.is(stored.readinessProbe ?? stored.livenessProbe ?? stored.startupProbe, undefined);
+    for (const stored of taken.body.spec.template.spec.containers.filter(isSidecar)) {
+      assert.is(stored.ports, undefined);
+      assert.is(stored.readinessProbe ?? stored.livenessProbe ?? stored.startupProbe, undefined);
+    }
   }
   assert.not.match(systemObjects(plain), /--evidence|tokenreviews/);
   assert.match(systemObjects(probed), /--evidence[\s\S]*tokenreviews|tokenreviews[\s\S]*--evidence/);
