@@ -29,6 +29,8 @@ export interface DataPlaneRules {
   readonly bridge: string;
   /** Version of northd as SB tells it; undefined while it is not known. */
   readonly northd: string | undefined;
+  /** Images of the daemons of OVN central; empty where they are not known. */
+  readonly images?: readonly string[];
 }
 
 /** Judges a round against what was told of the same nodes before. */
@@ -116,7 +118,7 @@ function chassisFindings(sample: ChassisSample, rules: DataPlaneRules, known: Ch
   else if (!vswitchd.bridge.inVswitchd || vswitchd.bridge.name !== rules.bridge)
     findings.push(broken('BridgeMissing', about, { wanted: rules.bridge }));
   if (controller === undefined) findings.push(missing(outcome.evidence, 'controller', about));
-  else findings.push(...controllerFindings(controller, ovsdb, about, rules));
+  else findings.push(...controllerFindings(controller, ovsdb, about, { ...rules, image: target.image }));
   return findings;
 }
 
@@ -136,7 +138,7 @@ function controllerFindings(
   facts: NonNullable<ChassisFacts['controller']>,
   ovsdb: ChassisFacts['ovsdb'],
   about: string,
-  { northd }: DataPlaneRules,
+  { northd, images = [], image }: DataPlaneRules & { readonly image: string | undefined },
 ): Finding[] {
   const findings: Finding[] = [];
   if (!facts.connected)
@@ -145,14 +147,30 @@ function controllerFindings(
   const frozen = isFrozen(facts, ovsdb, northd);
   const observed = facts.version ?? 'of a version that it does not tell';
   if (frozen === true) findings.push(broken('ChassisFrozen', about, { observed, wanted: northd ?? 'another one' }));
-  if (frozen === undefined)
+  const unknown =
+    frozen === undefined
+      ? 'one of the two versions is not known'
+      : ovsdb?.matchNorthdVersion === true && frozen === false && images.some((one) => isOtherBuild(one, image))
+        ? 'OVN central runs another image of the same release'
+        : undefined;
+  if (unknown !== undefined)
     findings.push(
       open('EvidenceIncomplete', about, {
         component: 'the pace of ovn-controller',
-        message: 'it follows only a northd of its own version, and one of the two versions is not known',
+        message: `it follows only a northd of its own version, and ${unknown}`,
       }),
     );
   return findings;
+}
+
+/**
+ * Whether two images of one repository differ. Builds of one release differ in what ovn-controller compares and does not tell;
+ * images of two repositories may well hold the same build.
+ */
+function isOtherBuild(one: string, other: string | undefined): boolean {
+  if (other === undefined || one === other) return false;
+  const repository = (image: string): string => image.replace(/@[^@]*$/, '');
+  return repository(one) === repository(other);
 }
 
 /**

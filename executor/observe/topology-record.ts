@@ -173,6 +173,9 @@ function placeFindings({ target }: CentralSample, member: TopologyMember, about:
   );
   if (seen !== undefined && wanted !== undefined && seen !== wanted)
     findings.push(changed('the storage', about, seen, wanted));
+  // A pod whose databases lie where nobody can tell confirms no record.
+  if (seen === undefined && target.pod !== undefined)
+    findings.push(open('TopologyUnconfirmed', about, { message: `the storage of ${about} could not be told` }));
   return findings;
 }
 

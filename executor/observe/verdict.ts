@@ -114,6 +114,7 @@ export function judgeRound(round: Round, wanted: Wanted, memory: Memory): Verdic
             tick: round.time.endedTick,
             bridge,
             northd: round.central === undefined ? undefined : northdVersion(round.central),
+            images: round.central?.samples.flatMap(({ target }) => target.image ?? []) ?? [],
           },
           memory.dataPlane,
         );

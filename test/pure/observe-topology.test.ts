@@ -93,6 +93,13 @@ test('J5: every round compares anew: a record alone proves nothing', () => {
     );
 });
 
+test('J6: a pod whose storage can not be told confirms nothing; one that is away is a matter of the leader', () => {
+  assert.match(
+    head(centralRound(3, at(2, { storage: undefined }))),
+    /^Unknown\/TopologyUnconfirmed: .*the storage of node n2 \(pod ovn-central-2\) could not be told/,
+  );
+});
+
 test('J6: restarted pods and containers keep the record', () => {
   const pod = podFacts('ovn-central', 2, { name: 'ovn-central-again', uid: 'other', containers: [] });
   assert.match(head(centralRound(3, at(2, { pod }))), /^True/);
