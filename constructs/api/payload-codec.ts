@@ -1,7 +1,7 @@
 import { sha256Hex } from '../lib/digest.ts';
 import { canonicalJson, isObject, type JsonObject, type JsonValue } from '../lib/json.ts';
 import type { Problem } from '../lib/problems.ts';
-import { gzipFixed, packTar, readTarGz, type TarFile, UnsafeArchive } from '../lib/tar.ts';
+import { gzipFixed, packTar, readPacked, type TarFile, UnsafeArchive } from '../lib/tar.ts';
 import { parseYaml } from '../lib/yaml.ts';
 import { limits, payloadFormatVersion } from './constants.ts';
 import {
@@ -63,7 +63,7 @@ export async function decodePayload(archive: Uint8Array): Promise<Shaped<Payload
     return { ok: false, problems: [damaged(`the archive is over ${limits.archiveBytes} bytes`)] };
   let files: TarFile[];
   try {
-    files = await readTarGz(archive, {
+    files = await readPacked(archive, {
       maxFiles: limits.objects + 1,
       maxFileBytes: limits.indexBytes,
       maxTotalBytes: limits.unpackedBytes,
