@@ -23,8 +23,16 @@ export interface PeerInstallation {
 
 export interface PeerEndpoint {
   readonly endpoint: string;
-  readonly result: /** `schemas`: names of the databases that it serves. */
-    | { readonly type: 'served'; readonly schemas: readonly string[] }
+  readonly result:
+    | {
+        readonly type: 'served';
+        /** Names of the databases that it has open. */
+        readonly schemas: readonly string[];
+        /** Those of them that are not connected: the server has joined no cluster, or has lost it. */
+        readonly unconnected?: readonly string[];
+        /** What SB tells chassis that match the version of northd. */
+        readonly northdVersion?: string;
+      }
     | { readonly type: 'unreachable'; readonly message: string }
     | { readonly type: 'untrusted'; readonly message: string };
 }
@@ -189,9 +197,23 @@ function endpointFindings({ endpoints }: PeerReport, hcp: Pair): Finding[] {
       return [open('PeerEndpointUnreachable', endpoint, { endpoint, message: result.message })];
     if (result.type === 'untrusted')
       return [broken('PeerUntrusted', endpoint, { endpoint, secret, message: result.message })];
+    if (result.unconnected?.includes(wanted))
+      return [
+        open('PeerEndpointUnreachable', endpoint, { endpoint, message: `${wanted} is not connected to its cluster` }),
+      ];
     if (result.schemas.includes(wanted)) return [];
     return [
       broken('PeerSchemaDiffers', endpoint, { endpoint, observed: result.schemas.join(', ') || 'no database', wanted }),
     ];
   });
+}
+
+/** Version of the northd of the other half, as its SB tells chassis; undefined where nobody saw it. */
+export function peerNorthd(observation: PeerObservation): string | undefined {
+  if (observation.type !== 'observed') return undefined;
+  const told = observation.report.endpoints.flatMap(({ result }) =>
+    result.type === 'served' && result.northdVersion !== undefined ? [result.northdVersion] : [],
+  );
+  const [version] = told;
+  return new Set(told).size === 1 ? version : undefined;
 }

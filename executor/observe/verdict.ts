@@ -11,7 +11,7 @@ import { formatDuration } from '../../constructs/lib/duration.ts';
 import { type DataPlaneMemory, judgeDataPlane } from './dataplane.ts';
 import { centralNodeFindings, judgeDegraded } from './degraded.ts';
 import { type Finding, type Judged, judge, open } from './finding.ts';
-import { judgePeer, needsPeer, type PeerObservation, type PeerView } from './hcp.ts';
+import { judgePeer, needsPeer, type PeerObservation, type PeerView, peerNorthd } from './hcp.ts';
 import { judgeNetwork, type NetworkRound, type NetworkView, networkUnprobed } from './network.ts';
 import { emptyNorthdMemory, judgeNorthd, type NorthdMemory } from './northd.ts';
 import { type DatabasesMemory, type DatabaseView, emptyDatabasesMemory, judgeDatabases } from './ovndb.ts';
@@ -105,6 +105,7 @@ function judgeCentral(round: Round, wanted: Wanted, memory: Memory): Central {
 export function judgeRound(round: Round, wanted: Wanted, memory: Memory): Verdict {
   const { spec, installation } = wanted;
   const central = spec.mode === 'nodeNetworking' ? undefined : judgeCentral(round, wanted, memory);
+  const peer = needsPeer(spec) ? judgePeer({ ...installation, spec }, round.peer) : undefined;
   const dataPlane =
     spec.mode === 'centralOnly' || round.chassis === undefined
       ? undefined
@@ -113,13 +114,16 @@ export function judgeRound(round: Round, wanted: Wanted, memory: Memory): Verdic
           {
             tick: round.time.endedTick,
             bridge,
-            northd: round.central === undefined ? undefined : northdVersion(round.central),
+            northd:
+              round.central !== undefined
+                ? northdVersion(round.central)
+                : // Of the other half only once it was seen to be that.
+                  peer?.view && peerNorthd(round.peer),
             images: round.central?.samples.flatMap(({ target }) => target.image ?? []) ?? [],
           },
           memory.dataPlane,
         );
   const network = spec.mode === 'centralOnly' ? undefined : judgeNetworkPart(round, spec);
-  const peer = needsPeer(spec) ? judgePeer({ ...installation, spec }, round.peer) : undefined;
   const [databases, northd, topology] = central?.judged ?? [];
   const judged = [
     databases,

@@ -8,7 +8,10 @@ import {
   type PeerObservation,
   type PeerReport,
 } from '../../executor/observe/hcp.ts';
+import { emptyMemory, judgeRound } from '../../executor/observe/verdict.ts';
 import { specOf } from './network-fixture.ts';
+import { chassisFacts, chassisRound, chassisSample } from './observe-support.ts';
+import { time } from './observe-verdict-support.ts';
 
 type Hcp = OwnHalf['spec']['hcp'];
 const northbound = 'ssl:10.0.0.1:6641';
@@ -144,6 +147,12 @@ const cases: Case[] = [
     'serves _Server, wanted OVN_Northbound',
   ],
   [
+    'Q7 a database that is listed while its server has joined no cluster, or has lost it',
+    nb({ type: 'served', schemas: ['OVN_Northbound', '_Server'], unconnected: ['OVN_Northbound'] }),
+    'Unknown/PeerEndpointUnreachable',
+    'OVN_Northbound is not connected to its cluster',
+  ],
+  [
     'Q7 an endpoint that nobody asked',
     { endpoints: report().endpoints.slice(1) },
     'Unknown/PeerEndpointUnreachable',
@@ -172,6 +181,35 @@ test('Q2: no provider fails closed; one that has not looked yet, or could not, l
   assert.is(head({ type: 'noProvider' }), 'False/PeerProviderMissing');
   assert.is(head({ type: 'pending' }), 'Unknown/PeerPending');
   assert.is(head({ type: 'failed', message: 'forbidden' }), 'Unknown/EvidenceIncomplete');
+});
+
+test('9.4: nodes of a pair that wait for the version of northd are judged by what the SB of the other half tells', () => {
+  const spec = specOf({ mode: 'nodeNetworking', hcp: half('dataPlane', 'hosted') });
+  const wanted = {
+    spec,
+    installation: { namespace: 'tenant', name: 'main', uid: 'u' },
+    chartReplicas: 3,
+    pin: undefined,
+  };
+  const head = (northdVersion: string | undefined, peers = [peer()]): string => {
+    const sb = { type: 'served', schemas: ['OVN_Southbound', '_Server'] } as const;
+    const endpoints = [
+      ...report().endpoints.slice(0, 1),
+      { endpoint: southbound, result: { ...sb, ...(northdVersion && { northdVersion }) } },
+    ];
+    const chassis = chassisRound(3, (n) => {
+      const { ovsdb } = chassisFacts(n);
+      return chassisSample(n, { ...(ovsdb && { ovsdb: { ...ovsdb, matchNorthdVersion: true } }) });
+    });
+    const round = { time: time(), chassis, peer: { type: 'observed', report: report({ endpoints, peers }) } } as const;
+    const found = judgeRound(round, wanted, emptyMemory).conditions.find(({ type }) => type === 'DataPlaneReady');
+    return `${found?.status}/${found?.reason}`;
+  };
+  assert.is(head('25.03.1-20.41.0-78.8'), 'True/ChassisConnected');
+  assert.is(head('24.03.5-20.33.0-70.6'), 'False/ChassisFrozen');
+  assert.is(head(undefined), 'Unknown/EvidenceIncomplete');
+  // The word of a half that does not fit says nothing.
+  assert.is(head('25.03.1-20.41.0-78.8', []), 'Unknown/EvidenceIncomplete');
 });
 
 test('E16: databases outside of a pair need evidence as well, and nobody gives it', () => {

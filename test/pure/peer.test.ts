@@ -15,7 +15,17 @@ import { inClusterPeers } from '../../executor/peer/in-cluster.ts';
 import { observePeer } from '../../executor/peer/observe.ts';
 import type { PeerProvider, PeerRequest } from '../../executor/peer/provider.ts';
 import { makeExecutorPair } from '../../executor/pki/certificates.ts';
-import { closeAll, hour, listening, makeHalves, pairKeys, serve, tracesOf, validity } from './peer-support.ts';
+import {
+  closeAll,
+  hour,
+  listening,
+  makeHalves,
+  northdVersion,
+  pairKeys,
+  serve,
+  tracesOf,
+  validity,
+} from './peer-support.ts';
 
 const halves = await makeHalves();
 
@@ -151,6 +161,18 @@ test('Q1 Q6: both halves fit, with either set of names for the keys', async () =
       [true, true],
     );
   }
+});
+
+test('Q7: a database that is listed and not connected is not served; what SB tells chassis is heard', async () => {
+  const joining = createServer(serve(['OVN_Northbound', '_Server'], false));
+  const { head, message } = await look(worldOf(), own({ northbound: `tcp:${await listening(joining)}` }));
+  await closeAll([joining]);
+  assert.is(head, 'Unknown/PeerEndpointUnreachable');
+  assert.match(message, 'OVN_Northbound is not connected to its cluster');
+  const southbound = createServer(serve(['OVN_Southbound', '_Server']));
+  const found = await peerDatabases(systemClock)(`tcp:${await listening(southbound)}`, undefined, steady);
+  await closeAll([southbound]);
+  assert.equal(found.type === 'served' && [found.unconnected, found.northdVersion], [[], northdVersion]);
 });
 
 const turned = (changes: Partial<World>): Promise<Awaited<ReturnType<typeof look>>> => look(worldOf(changes));
