@@ -178,6 +178,7 @@ export const timings = {
     certificateMs: 86_400_000,
     leaderProbeMs: 5_000,
     nodeProbeMs: 10_000,
+    retryMs: 10_000,
     freshMs: 60_000,
   },
 } as const;

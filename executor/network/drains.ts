@@ -6,6 +6,7 @@
 import { type Clock, rest } from '../../constructs/lib/clock.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { type KubeObject, uidOf } from '../kube/types.ts';
+import type { Ask } from '../observe/ask-ways.ts';
 import { type DrainRow, judgeDrain, type LoadRead } from '../observe/drain.ts';
 import { nodeLoad, slimPod } from '../observe/drain-load.ts';
 import { chooseDrains, type DrainPace, defaultDrainPace, drainLimitMs } from '../observe/drain-turn.ts';
@@ -13,7 +14,7 @@ import { type ClusterLook, expectChassis } from '../observe/expect.ts';
 import type { Finding } from '../observe/finding.ts';
 import { pullAll } from '../observe/pull-all.ts';
 import type { ChassisTarget, NodeFacts, Outcome } from '../observe/round.ts';
-import { type RoundDeps, targetOf } from '../observe/run-round.ts';
+import { targetOf } from '../observe/run-round.ts';
 
 /**
  * Somebody else who knows what hangs on a node: another domain whose data or addresses lie there. What it finds `broken` blocks
@@ -27,7 +28,7 @@ export interface DrainProvider {
 export interface DrainOptions {
   readonly client: KubeClient;
   readonly clock: Clock;
-  readonly ask: RoundDeps['ask'];
+  readonly ask: Ask;
   /** Name of the sidecars' container. */
   readonly container: string;
   readonly look: () => ClusterLook | undefined;

@@ -6,12 +6,14 @@ import { type Clock, rest } from '../../constructs/lib/clock.ts';
 import { isObject, type JsonObject } from '../../constructs/lib/json.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { type KubeObject, uidOf } from '../kube/types.ts';
+import { type AskWays, askByEitherWay } from '../observe/ask-ways.ts';
 import type { DrainPace } from '../observe/drain-turn.ts';
 import type { ClusterLook, NetworkNames, PayloadNode } from '../observe/expect.ts';
 import type { PeerObservation } from '../observe/hcp.ts';
 import { matrixOf } from '../observe/matrix.ts';
+import type { AskedBefore } from '../observe/pull-pods.ts';
 import { pinOf } from '../observe/retained.ts';
-import { type AskedBefore, type RoundDeps, runRound } from '../observe/run-round.ts';
+import { type RoundDeps, runRound } from '../observe/run-round.ts';
 import type { RecordRead } from '../observe/topology-record.ts';
 import { emptyMemory, freshnessLimitMs, judgeRound, type Memory, type Wanted } from '../observe/verdict.ts';
 import { type DrainProvider, Drains } from './drains.ts';
@@ -20,8 +22,7 @@ import { readRecord } from './record.ts';
 import { readInstallation } from './snapshot.ts';
 
 /** How sidecars are asked; composed where keys, ports and ways are known. */
-export interface EvidenceSource {
-  readonly ask: RoundDeps['ask'];
+export interface EvidenceSource extends AskWays {
   /** Names of the sidecars' containers; without one of `drain` nobody is asked what a node would take along. */
   readonly containers: RoundDeps['containers'] & { readonly drain?: string };
   readonly networkNames?: NetworkNames;
@@ -78,7 +79,7 @@ export class Observer implements Observations {
         ? undefined
         : new Drains({
             ...options,
-            ask: source.ask,
+            ask: (target, signal) => askByEitherWay(source, target, signal),
             container,
             ...(drainPace === undefined ? {} : { pace: drainPace }),
             ...(source.drain === undefined ? {} : { providers: source.drain }),
@@ -187,6 +188,7 @@ export class Observer implements Observations {
         clock,
         atOnce,
         ask: source.ask,
+        ...(source.retry === undefined ? {} : { retry: source.retry }),
         containers: source.containers,
         // Watches that broke off meanwhile tell nothing new; what they told last still does.
         look: () => {
