@@ -83,6 +83,8 @@ export interface ExecutorOptions {
   readonly reflector?: Partial<ReflectorTimings>;
   /** How evidence is gathered; absent: nothing observes, and no gate for evidence opens. One is made for each term. */
   readonly evidence?: EvidenceMaker;
+  /** Where the workloads of networks are that are observed; kube-system by default. */
+  readonly evidenceNamespaces?: readonly string[];
   /** How many nodes are asked for evidence at a time. */
   readonly evidenceAtOnce?: number;
   /** How nodes are looked at before a first install; absent: they are not looked at. */
@@ -369,7 +371,7 @@ function observation(options: Settled, client: KubeClient, signal: AbortSignal):
     client,
     clock,
     random,
-    namespace: networkNamespace,
+    namespaces: options.evidenceNamespaces ?? [networkNamespace],
     onNode: () => observer.hurryNodes(),
     onService: () => observer.hurry(),
     onProblem: (message) => log('warn', message),

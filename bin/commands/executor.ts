@@ -21,6 +21,7 @@ interface ExecutorFlags {
   readonly planOnly?: boolean;
   readonly allowUnsigned?: boolean;
   readonly evidence?: boolean;
+  readonly evidenceNamespaces: string;
   readonly fluxNamespaces?: string;
   readonly testBypassGates?: string;
   readonly testLeaseDuration?: number;
@@ -81,6 +82,7 @@ export function executorCommand(invocation: Invocation): Command {
     .option('--allow-unsigned', 'accept payloads that nobody signed; shown as condition Unverified')
     .option('--flux-namespaces <names>', 'namespaces whose Flux sources a Release may name, separated by commas')
     .option('--evidence', 'ask the probes beside the daemons of OVN what they see')
+    .option('--evidence-namespaces <names>', 'where those daemons are, separated by commas', networkNamespace)
     .option('--test-bypass-gates <types>', 'gates to go past without looking; only in a test cluster')
     .option('--test-lease-duration <duration>', 'shorter Leases; only in a test cluster', duration)
     .option('--test-observe-interval <duration>', 'pause between rounds; only in a test cluster', duration)
@@ -93,6 +95,7 @@ export function executorCommand(invocation: Invocation): Command {
       const log = pino({ name: 'keelson-executor' });
       const access = credentials(flags, invocation);
       const tell = (level: 'info' | 'warn', message: string): void => log[level](redact(message));
+      const evidenceNamespaces = [...words(flags.evidenceNamespaces)];
       await runExecutor(
         {
           credentials: access,
@@ -112,12 +115,13 @@ export function executorCommand(invocation: Invocation): Command {
           pagePort: flags.pagePort,
           ...(flags.evidence === true
             ? {
+                evidenceNamespaces,
                 // Whoever brings probes to the nodes can have them looked at first.
                 preflight: {},
                 evidence: (parts) =>
                   evidenceSource({
                     ...parts,
-                    probeNamespace: networkNamespace,
+                    probeNamespaces: evidenceNamespaces,
                     credentials: access,
                     log: tell,
                     peers: inClusterPeers({ ...parts, databases: peerDatabases(parts.clock) }),

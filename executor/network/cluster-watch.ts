@@ -11,8 +11,8 @@ export interface ClusterWatchOptions {
   readonly client: KubeClient;
   readonly clock: Clock;
   readonly random: Random;
-  /** Where the network's workloads are. */
-  readonly namespace: string;
+  /** Where the workloads of networks are. */
+  readonly namespaces: readonly string[];
   readonly timings?: Partial<ReflectorTimings>;
   /** Told of everything about a node that may change where something runs, or whether it does. */
   readonly onNode: () => void;
@@ -128,11 +128,11 @@ export function serviceMatters(event: ReflectorEvent): boolean {
 }
 
 export class ClusterWatch {
-  readonly #reflectors: ReadonlyMap<keyof ClusterLook, Reflector>;
-  readonly #endpoints: Reflector;
+  readonly #reflectors: readonly (readonly [key: keyof ClusterLook, Reflector])[];
+  readonly #endpoints: readonly Reflector[];
 
   constructor(options: ClusterWatchOptions) {
-    const { namespace, timings, onNode, onService, onProblem, ...edge } = options;
+    const { namespaces, timings, onNode, onService, onProblem, ...edge } = options;
     const common = {
       ...edge,
       onProblem: ({ message }: { readonly message: string }) => onProblem(message),
@@ -141,31 +141,32 @@ export class ClusterWatch {
     const news = (event: ReflectorEvent): void => {
       if (serviceMatters(event)) onService();
     };
-    this.#endpoints = new Reflector({
-      ...common,
-      selection: { ...endpoints, namespace },
-      transform: slimSlice,
-      handler: news,
-    });
-    this.#reflectors = new Map(
-      keys.map((key) => {
-        const transform = slim[key];
-        const reflector = new Reflector({
-          ...common,
-          selection: { ...kinds[key], ...(key === 'nodes' ? {} : { namespace }) },
-          handler: (event) => {
-            if (key === 'nodes' && nodeMatters(event)) onNode();
-            if (key === 'services') news(event);
-          },
-          ...(transform === undefined ? {} : { transform }),
-        });
-        return [key, reflector];
-      }),
+    this.#endpoints = namespaces.map(
+      (namespace) =>
+        new Reflector({ ...common, selection: { ...endpoints, namespace }, transform: slimSlice, handler: news }),
     );
+    const reflectorOf = (key: keyof ClusterLook, place: { readonly namespace?: string }): Reflector => {
+      const transform = slim[key];
+      return new Reflector({
+        ...common,
+        selection: { ...kinds[key], ...place },
+        handler: (event) => {
+          if (key === 'nodes' && nodeMatters(event)) onNode();
+          if (key === 'services') news(event);
+        },
+        ...(transform === undefined ? {} : { transform }),
+      });
+    };
+    this.#reflectors = keys.flatMap((key) => {
+      const places = key === 'nodes' ? [{}] : namespaces.map((namespace) => ({ namespace }));
+      return places.map((place) => [key, reflectorOf(key, place)] as const);
+    });
   }
 
   async run(signal: AbortSignal): Promise<void> {
-    await Promise.all([...this.#reflectors.values(), this.#endpoints].map((reflector) => reflector.run(signal)));
+    await Promise.all(
+      [...this.#reflectors.map(([, one]) => one), ...this.#endpoints].map((reflector) => reflector.run(signal)),
+    );
   }
 
   /** What is known now; undefined while one of the kinds was not listed yet, or is not heard of any more. */
@@ -174,7 +175,7 @@ export class ClusterWatch {
     for (const [key, reflector] of this.#reflectors) {
       const { synced, connected } = reflector.health();
       if (!synced || !connected) return undefined;
-      parts[key] = [...reflector.objects.values()];
+      parts[key] = [...(parts[key] ?? []), ...reflector.objects.values()];
     }
     return parts as ClusterLook;
   }

@@ -131,7 +131,7 @@ async function refresh(namespace: string, { authoritiesFile }: Pick<Probe, 'auth
 
 function keeper(namespace: string, timings: Partial<KeeperTimings> = {}): AuthorityKeeper {
   const log = (_level: string, message: string) => void said.push(message);
-  return new AuthorityKeeper({ client, clock: systemClock, namespace, probeNamespace: namespace, timings, log });
+  return new AuthorityKeeper({ client, clock: systemClock, namespace, probeNamespaces: [namespace], timings, log });
 }
 
 const pulling = (kept: AuthorityKeeper, ports: readonly number[], ways?: readonly Way[]): PullOptions => ({

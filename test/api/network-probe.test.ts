@@ -37,6 +37,7 @@ let news = 0;
 const common = { client, clock: systemClock, namespace };
 const watch = new ClusterWatch({
   ...common,
+  namespaces: [namespace],
   random: Math.random,
   onNode: () => undefined,
   onService: () => {
@@ -47,7 +48,7 @@ const watch = new ClusterWatch({
 const watching = watch.run(over.signal);
 const keeper = new AuthorityKeeper({
   ...common,
-  probeNamespace: namespace,
+  probeNamespaces: [namespace],
   log: (_level, message) => said.push(message),
 });
 test.after(async () => {

@@ -2,7 +2,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { preflightJobs } from '../../constructs/api/preflight.ts';
 import { synthesize } from '../../constructs/k8s/manifest.ts';
-import { executorRBAC } from '../../constructs/k8s/rbac.ts';
+import { executorRBAC, observedNamespaces } from '../../constructs/k8s/rbac.ts';
 import type { JsonObject } from '../../constructs/lib/json.ts';
 
 const central = {
@@ -90,7 +90,42 @@ test('central in another namespace is looked at as well, by the same names', () 
   const jobs = ['create', 'delete', 'patch'].flatMap((verb) =>
     preflightJobs.map((name) => `* ${verb} batch/jobs ${name}`),
   );
-  assert.equal(more, [...jobs, '* list /pods *', '* list batch/jobs *'].sort());
+  const looked = [
+    '/persistentvolumeclaims',
+    '/pods',
+    '/services',
+    'apps/daemonsets',
+    'apps/replicasets',
+    'apps/statefulsets',
+    'discovery.k8s.io/endpointslices',
+  ].flatMap((resource) => [`* list ${resource} *`, `* watch ${resource} *`]);
+  const trust = ['create', 'get', 'patch'].map((verb) => `* ${verb} /configmaps keelson-evidence-trust`);
+  const authority = ['create', 'get', 'patch'].map((verb) => `keelson-system ${verb} /secrets keelson-evidence-ca`);
+  assert.equal(
+    more,
+    [
+      ...jobs,
+      ...looked,
+      ...trust,
+      ...authority,
+      '* create authentication.k8s.io/tokenreviews *',
+      '* list batch/jobs *',
+      '* watch /nodes *',
+    ].sort(),
+  );
+});
+
+test('who asks, and what it may, go by the same namespaces', () => {
+  const hosted = { ...central, metadata: { ...central.metadata, namespace: 'hosted' } };
+  const rights = (objects: readonly JsonObject[]) => ({ objects, departed: [] });
+  assert.equal(observedNamespaces(rights([hosted])), ['hosted']);
+  assert.equal(observedNamespaces(rights([central, hosted, central])), ['hosted', 'kube-system']);
+  const switches = { ...central, kind: 'DaemonSet', metadata: { name: 'ovs-ovn-dpdk', namespace: 'kube-system' } };
+  assert.equal(observedNamespaces(rights([switches])), ['kube-system']);
+  assert.equal(
+    observedNamespaces(rights([{ apiVersion: 'v1', kind: 'Service', metadata: { name: 'ovn-central' } }])),
+    [],
+  );
 });
 
 test.run();
