@@ -141,9 +141,11 @@ const unzip = promisify(gunzip);
  */
 export async function readPacked(archive: Uint8Array, limits: TarLimits): Promise<TarFile[]> {
   const budget = new Budget(limits, archive.byteLength);
-  const tar = await unzip(archive, { maxOutputLength: budget.ceiling }).catch((error: NodeJS.ErrnoException) => {
-    throw error.code === 'ERR_BUFFER_TOO_LARGE' ? budget.tooLarge() : damaged(error.message);
-  });
+  const tar = await unzip(archive, { maxOutputLength: budget.ceiling, chunkSize: 256 * 1024 }).catch(
+    (error: NodeJS.ErrnoException) => {
+      throw error.code === 'ERR_BUFFER_TOO_LARGE' ? budget.tooLarge() : damaged(error.message);
+    },
+  );
   const files = new Map<string, TarFile>();
   let at = 0;
   for (;;) {
