@@ -200,6 +200,8 @@ export class LedgerStore {
     this.#cut.set(name, says(object));
     const outcome = await this.#client.apply(object, {
       fieldManager: managers.objects,
+      // What it says is known; it need not come back.
+      metadataOnly: true,
       signal,
       ...(known === undefined ? {} : { uid: known.uid, resourceVersion: known.resourceVersion }),
     });
@@ -208,7 +210,7 @@ export class LedgerStore {
       outcome.type === 'created' ||
       ((known !== undefined || ('retried' in outcome && outcome.retried)) && outcome.type === 'configured');
     if (done && 'object' in outcome) {
-      this.#stored.set(name, storedOf(outcome.object));
+      this.#stored.set(name, { ...storedOf(outcome.object), text: textOf(object) });
       return undefined;
     }
     // A reply that was lost shows as a conflict with our own write: what is stored decides.
