@@ -209,6 +209,7 @@ async function freeBytes(directory: string): Promise<Result<bigint>> {
     const { bavail, bsize } = await statfs(directory, { bigint: true });
     return ok(bavail * bsize);
   } catch (error) {
-    return fault('refused', `${directory}: ${(error as NodeJS.ErrnoException).code ?? 'cannot be looked at'}`);
+    // The server may well run where its folder can not be seen from here.
+    return fault('denied', `${directory}: ${(error as NodeJS.ErrnoException).code ?? 'cannot be looked at'}`);
   }
 }

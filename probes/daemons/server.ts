@@ -50,7 +50,8 @@ export class DatabaseServer {
 
   #known<T>(what: string, outcome: Outcome<T>): Result<T> {
     if (outcome.type !== 'error') return outcome;
-    return fault('refused', `${this.#name}: ${what}: ${errorText(outcome.error)}`);
+    // Whoever answers that it can not, runs.
+    return fault('protocol', `${this.#name}: ${what}: ${errorText(outcome.error)}`);
   }
 }
 

@@ -44,6 +44,6 @@ export async function findControl(directory: string, program: string): Promise<R
   const [only, second] = pids;
   if (only === undefined) return fault('refused', `${program}: no control socket in ${directory}`);
   if (second !== undefined)
-    return fault('refused', `${program}: ${pids.length} control sockets in ${directory}, and no file that says which`);
+    return fault('protocol', `${program}: ${pids.length} control sockets in ${directory}, and no file that says which`);
   return ok(at(only));
 }
