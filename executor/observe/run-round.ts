@@ -156,7 +156,7 @@ async function runCentral(
   return roundOf();
 }
 
-/** Reasons that another look may well not find again: leadership moves in ordinary work. */
+/** Reasons that another look may well not find again: leadership moves in ordinary work, and every northd goes after it. */
 const passing: ReadonlySet<string> = new Set([
   'LeaderMoving',
   'MemberElecting',
@@ -166,6 +166,7 @@ const passing: ReadonlySet<string> = new Set([
   'NoLeader',
   'LeaderTwice',
   'NorthdHandover',
+  'NorthdDisconnected',
   'EvidenceMoved',
 ]);
 

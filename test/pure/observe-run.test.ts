@@ -165,6 +165,25 @@ test('X8: leadership that moves during the round is looked at once more in the s
   assert.is(judged(ran)[0], 'OVNDBReady True/MembersAgree');
 });
 
+test('X8: a northd on its way to the new leader is looked at once more, and is cut off only when it stays so', async () => {
+  const onItsWay =
+    (until: number) =>
+    (target: ProbeTarget, nth: number): Outcome<EvidenceKind> | undefined => {
+      if (target.kind !== 'central' || nth === 1 || nth >= until) return undefined;
+      const n = numberOf(target);
+      const { northd } = centralFacts(n, 3);
+      return answer(
+        'central',
+        podOf(target),
+        centralFacts(n, 3, { ...(northd && { northd: { ...northd, nb: false } }) }),
+      );
+    };
+  const passed = judged(await run(bed(onItsWay(3))));
+  assert.is(passed[1], 'NorthdReady True/OneActive');
+  const stays = judged(await run(bed(onItsWay(99))));
+  assert.is(stays[1], 'NorthdReady False/NorthdDisconnected');
+});
+
 test('E14: whoever was replaced or started anew during the round was not observed', async () => {
   const later = clusterLook();
   later.pods = later.pods.map((pod) => {
