@@ -62,6 +62,27 @@ test('the second way is taken with the same proof on both sides', async () => {
   assert.is(other.type, 'Untrusted');
 });
 
+test('a probe of a node of IPv6 is enrolled and asked by its address, and by the first of two families', async () => {
+  const subject = subjectOf(7);
+  const of = (...addresses: string[]) => ({
+    host: addresses[0] ?? '',
+    makeOffer: () => makeOffer(subject, addresses, bed.clock.now()),
+  });
+  const probe = await bed.start(7, of('::1'));
+  const ways = ({ addresses: [host = ''] }: { readonly addresses: readonly string[] }) => [directWay(host, 1_000)];
+  const ask = (port: number, ...addresses: string[]) =>
+    bed.pull({ ...targetOf(subject), addresses }, bed.pulling([port], { ways }));
+  // One address has many spellings, and the certificate has another one than the kubelet tells.
+  const outcome = await ask(probe.port, '0:0:0:0:0:0:0:1');
+  assert.is(outcome.type, 'Evidence', JSON.stringify(outcome));
+  await probe.stop();
+  const dual = await bed.start(7, of('127.0.0.1', '::1'));
+  assert.is((await ask(dual.port, '127.0.0.1', '::1')).type, 'Evidence');
+  await dual.stop();
+  const foreign = await bed.start(7, of('::1', 'fd00::9'));
+  assert.match(JSON.stringify(await ask(foreign.port, '::1')), /Untrusted.*fd00::9, which pod .* does not have/);
+});
+
 test('a peer that accepts and says nothing is Hung, and not retried', async () => {
   let ways = 0;
   const silent = createServer((socket) => socket.on('error', () => undefined));
