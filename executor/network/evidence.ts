@@ -114,6 +114,27 @@ const freshVerdict = (observed: Observed | undefined, tick: number): Verdict | u
 export const recordable = (observed: Observed | undefined, tick: number): TopologyRecord | undefined =>
   freshVerdict(observed, tick)?.toRecord;
 
+/** How many nodes a status names of those that are not well. */
+const mostNamed = 20;
+
+const northdPart = ({ northd }: Matrix): JsonObject | undefined =>
+  northd.length === 0
+    ? undefined
+    : { members: northd.map(({ node, status }) => ({ node, state: status.slice(0, 64) })) };
+
+/** Chassis by their number; of those that are not well the first by name, as a cluster may have thousands. */
+function dataPlanePart({ nodes }: Matrix): JsonObject | undefined {
+  const carriers = nodes.filter(({ chassis }) => chassis.state !== 'absent');
+  if (carriers.length === 0) return undefined;
+  const others = carriers.filter(({ chassis }) => chassis.state !== 'well');
+  const missing = others.slice(0, mostNamed).map(({ name, chassis }) => `${name}: ${chassis.word}`.slice(0, 300));
+  return {
+    nodes: carriers.length,
+    connected: carriers.length - others.length,
+    ...(missing.length === 0 ? {} : { missing }),
+  };
+}
+
 /**
  * The parts of a status that hold evidence. What the last round did not see, or is too old, is absent; the pin of the
  * record stays.
@@ -124,7 +145,8 @@ export function evidenceStatus(
   tick: number,
   pin?: RecordPin,
 ): JsonObject {
-  const { topology: topologyBefore, network: networkBefore, hcp: hcpBefore, ...rest } = before;
+  const { topology: topologyBefore, ...others } = before;
+  const { northd: northdBefore, dataPlane: dataPlaneBefore, network: networkBefore, hcp: hcpBefore, ...rest } = others;
   const { inventory: pinnedBefore, ...databasesBefore } = isObject(topologyBefore) ? topologyBefore : {};
   const inventory = pin === undefined ? pinnedBefore : ({ ...pin } as JsonObject);
   const held = freshVerdict(observed, tick);
@@ -135,9 +157,12 @@ export function evidenceStatus(
   const databases = held === undefined || held.databases.length === 0 ? undefined : { databases: held.databases };
   const { topology = {} } = part(databasesBefore, 'topology', databases) as { topology?: JsonObject };
   const whole: JsonObject = { ...topology, ...(inventory === undefined ? {} : { inventory }) };
+  const matrix = observed?.matrix;
   return {
     ...rest,
     ...(Object.keys(whole).length === 0 ? {} : { topology: whole }),
+    ...part(northdBefore, 'northd', matrix && northdPart(matrix)),
+    ...part(dataPlaneBefore, 'dataPlane', matrix && dataPlanePart(matrix)),
     ...part(networkBefore, 'network', held?.network),
     ...part(hcpBefore, 'hcp', held?.peer),
   };
