@@ -227,10 +227,7 @@ const evidenceRules = (): Rule[] => [
 /** Whether sidecars are asked what a node would take along: beside Open vSwitch they are. */
 const asksDrains = (rights: Rights): boolean =>
   rights.probes &&
-  targetsOf(rights).some(
-    ({ groupKind, namespace, name }) =>
-      namespace === networkNamespace && groupKind === 'apps/DaemonSet' && name.startsWith('ovs-ovn'),
-  );
+  targetsOf(rights).some(({ groupKind, name }) => groupKind === 'apps/DaemonSet' && name.startsWith('ovs-ovn'));
 
 /** Probes prove themselves by tokens, which the API server reviews, and get certificates from an authority of the executor's. */
 const authorityRules = {
