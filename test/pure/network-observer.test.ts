@@ -1,9 +1,12 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { installationSpec } from '../../constructs/api/kinds/kubeovn-installation-spec.ts';
+import { isObject } from '../../constructs/lib/json.ts';
 import type { KubeClient } from '../../executor/kube/client.ts';
 import type { KubeObject } from '../../executor/kube/types.ts';
 import { nodeMatters, serviceMatters } from '../../executor/network/cluster-watch.ts';
 import { Observer } from '../../executor/network/observer.ts';
+import { installationStatus } from '../../executor/network/status.ts';
 import type { ClusterLook } from '../../executor/observe/expect.ts';
 import { installation } from './network-support.ts';
 import { centralNodes, clusterLook } from './observe-look-support.ts';
@@ -142,6 +145,62 @@ test('E9: while the cluster can not be looked at no verdict is made', async () =
   await one.clock.advance(5_000);
   assert.is(statusOf(one, 'NorthdReady'), 'True');
   await one.stop();
+});
+
+test('E9: an executor that starts anew knows nothing until its first round is over: it says Unknown of all, and False of nothing', async () => {
+  const inventory = { name: 'record', uid: 'cm-1', digest: `sha256:${'a'.repeat(64)}` };
+  const held = installation({ mode: 'centralOnly' }, { nodes, topology: { inventory } });
+  const release: KubeObject = {
+    apiVersion: 'keelson.dev/v1alpha1',
+    kind: 'Release',
+    metadata: { name: 'network-main', generation: 1 },
+    status: { observedGeneration: 1 },
+  };
+  /** What a process tells at this moment, of what was told before. */
+  const told = ({ observer, clock }: Bed, before: KubeObject) => {
+    const observed = observer.of('uid-1');
+    const status = installationStatus({
+      installation: before,
+      spec: installationSpec.parse(before.spec),
+      release,
+      workloads: { type: 'WorkloadsReady', status: 'True', reason: 'RolledOut', message: 'all' },
+      observing: true,
+      planOnly: false,
+      now: clock.now(),
+      tick: clock.monotonic(),
+      ...(observed === undefined ? {} : { observed }),
+    });
+    const list = status.conditions as unknown as { type: string; status: string; reason: string }[];
+    const of = (type: string) => list.find((one) => one.type === type);
+    const said = ['Ready', 'OVNDBReady', 'NorthdReady', 'Degraded'].map(
+      (type) => `${type} ${of(type)?.status}/${of(type)?.reason}`,
+    );
+    return { said, after: { ...before, status } };
+  };
+  const old = bed();
+  await old.clock.advance(0);
+  const well = told(old, held);
+  assert.equal(well.said.slice(1, 3), ['OVNDBReady True/MembersAgree', 'NorthdReady True/OneActive']);
+  assert.ok(isObject(well.after.status.topology) && Array.isArray(well.after.status.topology.databases));
+  await old.stop();
+
+  // Watches take their time.
+  const fresh = bed(null);
+  for (const ms of [0, 3_000, 60_000]) {
+    await fresh.clock.advance(ms);
+    const { said, after } = told(fresh, well.after);
+    assert.equal(said, [
+      'Ready Unknown/VerificationPending',
+      'OVNDBReady Unknown/RoundPending',
+      'NorthdReady Unknown/RoundPending',
+      'Degraded Unknown/RoundPending',
+    ]);
+    assert.equal(after.status.topology, { inventory });
+  }
+  fresh.look = clusterLook();
+  await fresh.clock.advance(5_000);
+  assert.equal(told(fresh, well.after).said.slice(1), well.said.slice(1));
+  await fresh.stop();
 });
 
 test('E9: what was seen of one installation holds until its turn comes again, however many there are', async () => {
