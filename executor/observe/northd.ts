@@ -69,15 +69,15 @@ function ownFindings({ about, facts }: Answer): Finding[] {
   return lacks.length === 0 ? [] : [broken('NorthdDisconnected', about, { database: lacks.join(' and ') })];
 }
 
-/** Judges a round; `tick` is its end on the clock that never jumps. */
-export function judgeNorthd(round: CentralRound, tick: number, memory: NorthdMemory): JudgedNorthd {
+/** Judges a round; `tick` is its end on the clock that never jumps, `behind` names chassis that SB tells to be behind. */
+export function judgeNorthd(round: CentralRound, tick: number, memory: NorthdMemory, behind?: string): JudgedNorthd {
   const read = round.samples.map(answerOf);
   const answers = read.filter((one): one is Answer => 'facts' in one);
   const silent = read.filter((one): one is Finding => 'weight' in one);
   const active = answers.filter(({ facts }) => facts.state === 'active');
   const complete = silent.every(({ weight }) => weight === 'weak');
   const next = remember(active, complete, tick, memory);
-  const progress = judgeProgress(round, tick, memory.progress);
+  const progress = judgeProgress(round, tick, memory.progress, behind);
   const findings = [
     ...silent,
     ...answers.flatMap(ownFindings),

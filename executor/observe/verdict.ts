@@ -16,6 +16,7 @@ import { judgeNetwork, type NetworkRound, type NetworkView, networkUnprobed } fr
 import { emptyNorthdMemory, judgeNorthd, type NorthdMemory } from './northd.ts';
 import { type DatabasesMemory, type DatabaseView, emptyDatabasesMemory, judgeDatabases } from './ovndb.ts';
 import { northdVersion } from './progress.ts';
+import { behindText, registryOf } from './registry.ts';
 import type { CentralRound, ChassisRound, RoundTime } from './round.ts';
 import { judgeTopology, type RecordPin, type RecordRead } from './topology-record.ts';
 
@@ -82,7 +83,7 @@ function judgeCentral(round: Round, wanted: Wanted, memory: Memory): Central {
   }
   const tick = round.time.endedTick;
   const databases = judgeDatabases(central, { model: clustered ? 'clustered' : 'standalone', tick }, memory.databases);
-  const northd = judgeNorthd(central, tick, memory.northd);
+  const northd = judgeNorthd(central, tick, memory.northd, behindText(central, round.chassis));
   const topology = clustered
     ? judgeTopology({
         round: central,
@@ -118,8 +119,11 @@ export function judgeRound(round: Round, wanted: Wanted, memory: Memory): Verdic
               round.central !== undefined
                 ? northdVersion(round.central)
                 : // Of the other half only once it was seen to be that.
-                  peer?.view && peerNorthd(round.peer),
+                  peer?.condition.status === 'True'
+                  ? peerNorthd(round.peer)
+                  : undefined,
             images: round.central?.samples.flatMap(({ target }) => target.image ?? []) ?? [],
+            ...(round.central === undefined ? {} : { registry: registryOf(round.central) }),
           },
           memory.dataPlane,
         );

@@ -14,6 +14,7 @@ import { ControlSocket } from '../unixctl/control.ts';
 import { readPid } from '../unixctl/find.ts';
 import { readAs } from '../unixctl/reading.ts';
 import { readLines } from '../unixctl/words.ts';
+import { type ChassisList, chassisColumns, chassisList } from './chassis.ts';
 import { type ClusterFacts, clusterFacts } from './cluster.ts';
 import { type CentralOptions, type DatabaseKey, databaseNames } from './options.ts';
 
@@ -52,29 +53,41 @@ function serverFacts(row: JsonMap, what: string): Result<ServerFacts> {
   });
 }
 
-interface Connections {
+interface Held {
+  /** What a server listens on beside its arguments. */
   readonly targets: readonly string[];
   readonly probeMs: readonly number[];
+  readonly chassis?: ChassisList;
 }
 
-/** Rows of `Connection`, from the listeners' own database where there is one: what a server listens on beside its arguments. */
-async function connections(server: DatabaseServer, names: readonly string[], db: string): Promise<Result<Connections>> {
+/** Listeners are rows of a database of their own where there is one. */
+const listening = { Connection: ['target', 'inactivity_probe'] } as const;
+
+/** The rows that matter here, each database at one moment. */
+async function heldRows(server: DatabaseServer, names: readonly string[], db: string): Promise<Result<Held>> {
   const targets: string[] = [];
   const probeMs: number[] = [];
+  let chassis: ChassisList | undefined;
   for (const name of names.filter((one) => one === 'Local_Config' || one === db)) {
-    const rows = await server.rows(name, 'Connection', ['target', 'inactivity_probe']);
+    const southbound = name === databaseNames.sb;
+    const rows = await server.tables(name, southbound ? { ...listening, ...chassisColumns } : listening);
     if (rows.type !== 'ok') return rows;
-    for (const row of rows.value.values()) {
+    for (const row of rows.value.get('Connection')?.values() ?? []) {
       if (typeof row.target === 'string') targets.push(row.target);
       for (const value of setOf(row.inactivity_probe) ?? []) probeMs.push(Number(integer(value) ?? -1n));
     }
+    if (southbound) chassis = chassisList(rows.value);
   }
-  return ok({ targets, probeMs: probeMs.filter((ms) => ms >= 0 && ms <= 86_400_000) });
+  return ok({
+    targets,
+    probeMs: probeMs.filter((ms) => ms >= 0 && ms <= 86_400_000),
+    ...(chassis === undefined ? {} : { chassis }),
+  });
 }
 
 interface Served {
   readonly facts: ServerFacts | undefined;
-  readonly connections: Connections;
+  readonly held: Held;
 }
 
 async function askServer(options: CentralOptions, key: DatabaseKey, look: Look): Promise<Result<Served>> {
@@ -88,16 +101,16 @@ async function askServer(options: CentralOptions, key: DatabaseKey, look: Look):
     const rows = await server.rows('_Server', 'Database', serverColumns);
     if (rows.type !== 'ok') return rows;
     const [found, second] = [...rows.value].filter(([, one]) => one.name === db);
-    if (found === undefined) return ok({ facts: undefined, connections: { targets: [], probeMs: [] } });
+    if (found === undefined) return ok({ facts: undefined, held: { targets: [], probeMs: [] } });
     if (second !== undefined) return fault('protocol', `${name}: more than one row of ${db}`);
     const [id, row] = found;
     const facts = serverFacts(row, name);
     if (facts.type !== 'ok') return facts;
     // A database that has not joined has a name, and neither schema nor rows.
     const readable = names.value.filter((one) => one !== db || facts.value.connected);
-    const listened = await connections(server, readable, db);
-    if (listened.type !== 'ok') return listened;
-    return ok({ facts: { ...facts.value, row: id.toLowerCase() }, connections: listened.value });
+    const held = await heldRows(server, readable, db);
+    if (held.type !== 'ok') return held;
+    return ok({ facts: { ...facts.value, row: id.toLowerCase() }, held: held.value });
   } finally {
     server.close();
   }
@@ -148,7 +161,7 @@ function storageText(
 const isListener = (remote: string): boolean => /^p(tcp|ssl):/.test(remote);
 
 function combined(served: Served, told: Told): Result<Omit<DatabaseFacts, 'name' | 'freeBytes' | 'daemon'>> {
-  const { facts, connections: found } = served;
+  const { facts, held: found } = served;
   const { cluster, storage } = told;
   const listeners = [...new Set([...told.remotes, ...found.targets].filter(isListener))].slice(0, 32);
   const [probeMs, other] = [...new Set(found.probeMs)];
@@ -156,6 +169,7 @@ function combined(served: Served, told: Told): Result<Omit<DatabaseFacts, 'name'
     storage,
     listeners,
     ...(probeMs === undefined || other !== undefined ? {} : { inactivityProbeMs: probeMs }),
+    ...(found.chassis === undefined ? {} : { chassis: found.chassis }),
   };
   if (facts === undefined) {
     // A server that left its cluster, or was put out of it, lets the database go and runs on.

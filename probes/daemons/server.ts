@@ -3,7 +3,7 @@ import { errorText, JsonRpcConnection, type Outcome } from '../jsonrpc/connectio
 import { dial } from '../jsonrpc/dial.ts';
 import { fault, ok, type Result } from '../jsonrpc/fault.ts';
 import { type JsonMap, member } from '../jsonrpc/json.ts';
-import { listDatabases, snapshot } from '../ovsdb/methods.ts';
+import { listDatabases, type Snapshot, snapshot } from '../ovsdb/methods.ts';
 import type { Look } from './look.ts';
 
 /** What one answer of a server may take: rows of a few small tables. */
@@ -40,8 +40,13 @@ export class DatabaseServer {
 
   /** The rows of one table, by their uuid; once for each database. */
   async rows(db: string, table: string, columns: readonly string[]): Promise<Result<ReadonlyMap<string, JsonMap>>> {
-    const read = this.#known(db, await snapshot(this.#rpc, db, { [table]: columns }, this.#look));
+    const read = await this.tables(db, { [table]: columns });
     return read.type === 'ok' ? ok(read.value.get(table) ?? new Map()) : read;
+  }
+
+  /** The rows of several tables at one moment; once for each database. @param wanted columns by table. */
+  async tables(db: string, wanted: Readonly<Record<string, readonly string[]>>): Promise<Result<Snapshot>> {
+    return this.#known(db, await snapshot(this.#rpc, db, wanted, this.#look));
   }
 
   close(): void {

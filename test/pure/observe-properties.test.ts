@@ -12,6 +12,7 @@ import {
   centralRound,
   centralSample,
   chassisFacts,
+  chassisListOf,
   chassisRound,
   chassisSample,
   databaseFacts,
@@ -57,6 +58,12 @@ const centralChanges: CentralFacts[] = [
   { northd: { state: 'standby', nb: true, sb: false, daemon: { socketInode: '1', startTicks: '1' } } },
   { progress: { nbCfg: '9', sbCfg: '3', hvCfg: '2' } },
 ];
+/** Sidecars of one version: all of them tell the chassis of their replica, some of which is behind. */
+const chassisLists: Pick<DatabaseFacts, 'chassis'>[] = [
+  { chassis: chassisListOf(['system-1', 'system-2', 'system-3'], ['system-3']) },
+  { chassis: chassisListOf(['system-1', 'system-2']) },
+];
+const listedWell = (n: number): DatabaseFacts => databaseFacts('sb', n, 3, chassisLists[0]);
 const silence = fc.constantFrom(...silences);
 
 const centralOutcome = (n: number): fc.Arbitrary<Outcome<'central'>> => {
@@ -66,11 +73,12 @@ const centralOutcome = (n: number): fc.Arbitrary<Outcome<'central'>> => {
       fc.constantFrom(...databaseChanges),
       fc.constantFrom(...databaseChanges.slice(0, 12)),
       fc.constantFrom(...centralChanges),
+      fc.constantFrom(...chassisLists),
     )
-    .map(([nb, sb, other]) =>
+    .map(([nb, sb, other, listed]) =>
       centralFacts(n, 3, {
         nb: databaseFacts('nb', n, 3, nb),
-        sb: databaseFacts('sb', n, 3, { ...sb, ...(sb.sid === undefined ? {} : { sid: uuidOf(102) }) }),
+        sb: databaseFacts('sb', n, 3, { ...sb, ...listed, ...(sb.sid === undefined ? {} : { sid: uuidOf(102) }) }),
         ...other,
       }),
     );
@@ -82,7 +90,7 @@ const centralOutcome = (n: number): fc.Arbitrary<Outcome<'central'>> => {
       return answer('central', pod, rest, code as 'refused');
     });
   return fc.oneof(
-    { weight: 6, arbitrary: fc.constant(answer('central', pod, centralFacts(n, 3))) },
+    { weight: 6, arbitrary: fc.constant(answer('central', pod, centralFacts(n, 3, { sb: listedWell(n) }))) },
     { weight: 6, arbitrary: facts.map((one) => answer('central', pod, one)) },
     { weight: 2, arbitrary: partly },
     { weight: 1, arbitrary: silence as fc.Arbitrary<Outcome<'central'>> },

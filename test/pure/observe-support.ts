@@ -77,6 +77,13 @@ export function answer<K extends 'central' | 'chassis' | 'network' | 'drain'>(
   return { type: 'Evidence', evidence };
 }
 
+/** What SB knows of chassis; a sidecar from before that was told tells none. */
+export const chassisListOf = (names: readonly string[], behind: readonly string[] = []) => ({
+  count: names.length,
+  names: [...names],
+  behind: [...behind],
+});
+
 const raftPort = { nb: 6643, sb: 6644 } as const;
 const clientPort = { nb: 6641, sb: 6642 } as const;
 

@@ -38,6 +38,15 @@ const raftLog = z.object({
   uncommitted: decimal64(),
 });
 
+/** Chassis that a replica of SB knows. */
+const chassis = z.object({
+  count: z.int().min(0).max(1_000_000),
+  /** Names of all of them; absent where there are more than can be told. */
+  names: z.array(requiredText(256)).max(4_096).optional(),
+  /** Those that have not carried out what northd has handed out last, the furthest behind first. */
+  behind: z.array(requiredText(256)).max(16),
+});
+
 /** One database as its own server tells it, from `_Server`, `cluster/status` and the file system. */
 const database = z.object({
   name: requiredText(64),
@@ -74,6 +83,8 @@ const database = z.object({
   /** Bytes left on the file system of the database. */
   freeBytes: decimal64(),
   inactivityProbeMs: milliseconds().optional(),
+  /** Of SB only. */
+  chassis: chassis.optional(),
   daemon: daemonIdentity(),
 });
 export type DatabaseFacts = z.output<typeof database>;

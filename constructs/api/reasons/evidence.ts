@@ -42,7 +42,7 @@ const unknown: readonly Reason[] = [
     ],
     ['TopologyUnconfirmed', 'the record could not be compared: {message}', 'Look at OVNDBReady.'],
     ['ProbeNotConfigured', 'spec.networkProbe.image is not set, so no packet is sent', 'Set spec.networkProbe.image.'],
-    ['PeerPending', 'the other half of the pair was not observed yet', 'Wait; it takes seconds.'],
+    ['PeerPending', 'the other side was not observed yet', 'Wait; it takes seconds.'],
     [
       'PeerEvidenceMissing',
       'OVN central is outside of this installation ({message}), and no provider tells its role, version and schema',
@@ -185,6 +185,11 @@ const broken: readonly Reason[] = [
       'Look at the way from the node to port 6642 of OVN central.',
     ],
     [
+      'ChassisUnlisted',
+      'SB knows no chassis {member} of {subject}, whose ovn-controller says that it is connected',
+      'Look which SB it is connected to, and at its log.',
+    ],
+    [
       'ChassisPaused',
       'ovn-controller of {subject} is paused',
       'Resume it: `ovn-appctl -t ovn-controller debug/resume`.',
@@ -312,7 +317,7 @@ const weak: readonly Reason[] = [
     ],
     [
       'ChassisBehind',
-      'chassis have carried out {observed}, northd has handed out {wanted} for {elapsed}',
+      'chassis have carried out {observed}, northd has handed out {wanted} for {elapsed}; behind: {message}',
       'Look for chassis of nodes that are gone.',
     ],
     ['RedundancyLost', '{message}', 'Look at the conditions that are False.'],
