@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import pino from 'pino';
-import { networkNamespace, ports } from '../../constructs/api/constants.ts';
+import { networkNamespace, ports, timings } from '../../constructs/api/constants.ts';
 import { parseDuration } from '../../constructs/lib/duration.ts';
 import type { JsonObject } from '../../constructs/lib/json.ts';
 import { redact, redactObject } from '../../constructs/lib/redact.ts';
@@ -22,6 +22,7 @@ interface ExecutorFlags {
   readonly allowUnsigned?: boolean;
   readonly evidence?: boolean;
   readonly evidenceNamespaces: string;
+  readonly evidenceAtOnce: number;
   readonly fluxNamespaces?: string;
   readonly testBypassGates?: string;
   readonly testLeaseDuration?: number;
@@ -34,6 +35,12 @@ interface ExecutorFlags {
 function whole(text: string): number {
   if (!/^\d+$/.test(text)) throw new InvalidArgumentError('a whole number is needed');
   return Number(text);
+}
+
+function fewAtOnce(text: string): number {
+  const n = whole(text);
+  if (n < 1 || n > 64) throw new InvalidArgumentError('a number from 1 to 64 is needed');
+  return n;
 }
 
 function duration(text: string): number {
@@ -83,6 +90,12 @@ export function executorCommand(invocation: Invocation): Command {
     .option('--flux-namespaces <names>', 'namespaces whose Flux sources a Release may name, separated by commas')
     .option('--evidence', 'ask the probes beside the daemons of OVN what they see')
     .option('--evidence-namespaces <names>', 'where those daemons are, separated by commas', networkNamespace)
+    .option(
+      '--evidence-at-once <n>',
+      'how many nodes are asked at a time; with a thousand of them sixteen',
+      fewAtOnce,
+      timings.evidence.nodeConcurrency,
+    )
     .option('--test-bypass-gates <types>', 'gates to go past without looking; only in a test cluster')
     .option('--test-lease-duration <duration>', 'shorter Leases; only in a test cluster', duration)
     .option('--test-observe-interval <duration>', 'pause between rounds; only in a test cluster', duration)
@@ -116,6 +129,7 @@ export function executorCommand(invocation: Invocation): Command {
           ...(flags.evidence === true
             ? {
                 evidenceNamespaces,
+                evidenceAtOnce: flags.evidenceAtOnce,
                 // Whoever brings probes to the nodes can have them looked at first.
                 preflight: {},
                 evidence: (parts) =>
