@@ -109,6 +109,9 @@ export const leaseNames = {
 /** Secret that holds the public keys whose signatures are accepted. */
 export const trustSecret = 'keelson-trust';
 
+/** Secret of the keys that Kube-OVN speaks TLS with, where a specification names no other. */
+export const ovnTLSSecret = 'kube-ovn-tls';
+
 /** Secret of the authority that signs for the executor and its probes; lies beside the executor. */
 export const evidenceSecret = 'keelson-evidence-ca';
 /** ConfigMap, beside the probes, of the authorities that they believe. */

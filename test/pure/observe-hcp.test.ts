@@ -212,13 +212,55 @@ test('9.4: nodes of a pair that wait for the version of northd are judged by wha
   assert.is(head('25.03.1-20.41.0-78.8', []), 'Unknown/EvidenceIncomplete');
 });
 
-test('E16: databases outside of a pair need evidence as well, and nobody gives it', () => {
-  const spec = specOf({ mode: 'nodeNetworking', external: { northbound, southbound } });
+const told = (northdVersion?: string): PeerReport['endpoints'] => {
+  const [nbEndpoint, sbEndpoint] = report().endpoints as [PeerReport['endpoints'][0], PeerReport['endpoints'][0]];
+  const sb = { ...sbEndpoint.result, ...(northdVersion === undefined ? {} : { northdVersion }) };
+  return [nbEndpoint, { endpoint: southbound, result: sb as typeof sbEndpoint.result }];
+};
+/** Databases outside of any pair, as nobody but they themselves tells of them. */
+function outside(scheme: 'ssl' | 'tcp', changes: Partial<PeerReport> | PeerObservation = {}) {
+  const plain = (endpoint: string): string => endpoint.replace('ssl:', `${scheme}:`);
+  const external = { northbound: plain(northbound), southbound: plain(southbound) };
+  const spec = specOf({ mode: 'nodeNetworking', external });
   assert.ok(needsPeer(spec));
+  const ovnTLS = scheme === 'ssl' ? { ...secret, name: 'kube-ovn-tls' } : undefined;
+  const endpoints = told('25.03.1-20.41.0-78.8');
+  const seen = { ...report({ peers: [], secretBefore: ovnTLS, secretAfter: ovnTLS, endpoints }), ...changes };
+  const at = seen.endpoints.map((one) => ({ ...one, endpoint: plain(one.endpoint) }));
+  const observation: PeerObservation =
+    'type' in changes ? changes : { type: 'observed', report: { ...seen, endpoints: at } };
+  const { condition, view } = judgePeer({ ...own, spec }, observation);
+  assert.is(view, undefined, 'there is no pair to tell of');
+  return { head: `${condition.status}/${condition.reason}`, message: condition.message };
+}
+
+test('E16: databases outside of a pair are evidence by what they tell themselves: which, of what cluster, and whose northd', () => {
   assert.not(needsPeer(specOf()));
-  const { condition } = judgePeer({ ...own, spec }, { type: 'noProvider' });
-  assert.is(`${condition.status}/${condition.reason}`, 'Unknown/PeerEvidenceMissing');
-  assert.match(condition.message, `at ${northbound} and ${southbound}`);
+  for (const scheme of ['ssl', 'tcp'] as const) {
+    const { head, message } = outside(scheme);
+    assert.is(head, 'True/PeerVerified', message);
+    assert.match(message, '25.03.1-20.41.0-78.8');
+    assert.is(outside(scheme, { endpoints: told() }).head, 'Unknown/EvidenceIncomplete');
+    assert.is(outside(scheme, { endpoints: [] }).head, 'Unknown/PeerEndpointUnreachable');
+    assert.is(
+      outside(scheme, nb({ type: 'served', schemas: ['OVN_Northbound'], unconnected: ['OVN_Northbound'] })).head,
+      'Unknown/PeerEndpointUnreachable',
+    );
+    assert.is(outside(scheme, nb({ type: 'served', schemas: ['OVN_Southbound'] })).head, 'False/PeerSchemaDiffers');
+    assert.is(outside(scheme, { type: 'pending' }).head, 'Unknown/PeerPending');
+    assert.is(outside(scheme, { type: 'failed', message: 'x' }).head, 'Unknown/EvidenceIncomplete');
+    const unseen = outside(scheme, { type: 'noProvider' });
+    assert.is(unseen.head, 'Unknown/PeerEvidenceMissing');
+    assert.match(unseen.message, `at ${scheme}:10.0.0.1:6641 and ${scheme}:10.0.0.1:6642`);
+  }
+});
+
+test('E16: with TLS the keys count as those of a pair do', () => {
+  const ovnTLS = { ...secret, name: 'kube-ovn-tls' };
+  assert.is(outside('ssl', { secretBefore: undefined }).head, 'False/PeerSecretMissing');
+  assert.is(outside('ssl', { secretAfter: { ...ovnTLS, resourceVersion: '8' } }).head, 'Unknown/PeerSecretRotated');
+  assert.is(outside('ssl', { certificate: { type: 'keysMissing' } }).head, 'False/PeerSecretKeysMissing');
+  assert.is(outside('tcp', { certificate: { type: 'keysMissing' } }).head, 'True/PeerVerified');
 });
 
 test.run();

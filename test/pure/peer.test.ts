@@ -264,6 +264,31 @@ test('Q2: without a provider no half is written, and the central half does not w
   assert.equal(reasons, [], 'its databases come with its own payload');
 });
 
+test('E16: databases outside of any pair are asked themselves, by TLS with the keys of Kube-OVN, and plain without any', async () => {
+  const at = (northbound: string, southbound: string): KubeObject => {
+    const { hcp: _, ...spec } = specOf('dataPlane', 'x');
+    return installation('tenant', { ...spec, external: { northbound, southbound } });
+  };
+  // No other installation is looked for.
+  const lonely = worldOf({ peers: [] });
+  const { head, message, reasons, view } = await look(lonely, at(halves.northbound, halves.southbound));
+  assert.is(head, 'True/PeerVerified', message);
+  assert.match(message, northdVersion);
+  assert.equal([reasons, view], [[], undefined]);
+  const strange = worldOf({ data: pairData({ 'ca.crt': halves.other.certificate }) });
+  assert.is((await look(strange, at(halves.northbound, halves.southbound))).head, 'False/PeerUntrusted');
+  const [nb, sb] = [
+    createServer(serve(['OVN_Northbound', '_Server'])),
+    createServer(serve(['OVN_Southbound', '_Server'])),
+  ];
+  const plain = at(`tcp:${await listening(nb)}`, `tcp:${await listening(sb)}`);
+  const unkeyed = worldOf({ data: undefined });
+  unkeyed.afterRead = () => assert.unreachable('no Secret is read');
+  assert.is((await look(unkeyed, plain)).head, 'True/PeerVerified');
+  await closeAll([nb, sb]);
+  assert.is((await look(unkeyed, plain)).head, 'Unknown/PeerEndpointUnreachable');
+});
+
 test('Q7: a plain endpoint is asked without keys, and somebody who is no database proves nothing', async () => {
   const [plain, mute] = [createServer(serve(['OVN_Northbound'])), createServer(serve([]))];
   const [northbound, southbound] = await Promise.all([plain, mute].map(listening));
