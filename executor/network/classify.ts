@@ -66,6 +66,20 @@ const touchedBy = ({ configured, replaced, pruned, absent }: ClassifyInput['acti
   ...absent,
 ];
 
+/** Objects of a change that are touched in something that is not Keelson's own, in words; and what of it is. */
+function othersText({ rendered, actions }: ClassifyInput): { readonly others: string; readonly beside: string } {
+  const touched = touchedBy(actions);
+  const own = rendered === undefined ? new Set() : ownChanges(rendered.before, rendered.after, touched);
+  const others = touched.filter((id) => !own.has(id));
+  const few = others.slice(0, 3).join(', ');
+  const more = others.length > 3 ? ` and ${others.length - 3} more` : '';
+  const beside =
+    own.size === 0
+      ? ''
+      : ` (what Keelson puts into ${own.size} other(s) itself may change: make that a change by itself)`;
+  return { others: `${others.length} object(s)${others.length === 0 ? '' : ` (${few}${more})`}`, beside };
+}
+
 /**
  * A change of nothing but what Keelson puts in itself: the daemons stay as they are, and start anew with their pods. Undefined for
  * any other change.
@@ -99,12 +113,10 @@ function changeOfObjects(input: ClassifyInput, previous: InstallationEntry): Cla
     );
   const own = ownChange(input);
   if (own !== undefined) return own;
-  const touched = touchedBy(actions);
-  if (touched.length > 0) {
-    const few = touched.slice(0, 3).join(', ');
-    const more = touched.length > 3 ? ` and ${touched.length - 3} more` : '';
-    const what = `it would change ${touched.length} object(s) that the checkpoint fixes (${few}${more})`;
-    return blocked('blocked', `${what}; no lifecycle carries this change out: ${uninstall}`);
+  if (touchedBy(actions).length > 0) {
+    const { others, beside } = othersText(input);
+    const what = `it would change ${others} that the checkpoint fixes`;
+    return blocked('blocked', `${what}; no lifecycle carries this change out${beside}: ${uninstall}`);
   }
   if (actions.created.length > 0) return allowed('additive');
   return allowed(previous.specDigest === next.specDigest ? 'none' : 'policy');
@@ -123,11 +135,12 @@ export function classifyNetwork(input: ClassifyInput): Classification {
       `the status of the installation was authorised for other objects (${checkpoint.manifestDigest}) and the payload behind it is not at hand: deliver that payload first, or ${uninstall}`,
     );
   }
-  const touched = touchedBy(actions).length;
-  if (!input.completed && touched > 0 && ownChange(input) === undefined)
+  if (!input.completed && touchedBy(actions).length > 0 && ownChange(input) === undefined) {
+    const { others, beside } = othersText(input);
     return blocked(
       'blocked',
-      `the first install is not complete yet, and this payload changes ${touched} object(s) of it: ${uninstall}`,
+      `the first install is not complete yet, and this payload changes ${others} of it${beside}: ${uninstall}`,
     );
+  }
   return changeOfObjects(input, previous);
 }

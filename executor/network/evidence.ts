@@ -54,7 +54,7 @@ export function evidenceGate(
 ): GateVerdict | undefined {
   if (!isEvidenceGate(gate)) return undefined;
   if (evidence === undefined) {
-    const message = `${unobserved[gate.type]}, and nothing is ready because it was applied`;
+    const message = `${unobserved[gate.type]}, and nothing is ready because it was applied: spec.images.probe of cluster.yaml brings one`;
     return { state: 'Unknown', reason: 'NoEvidence', message };
   }
   const { observed, since, tick } = evidence;
@@ -74,7 +74,9 @@ const unseen = (type: string, observing: boolean): DomainCondition => ({
   type,
   status: 'Unknown',
   reason: observing ? 'RoundPending' : 'NoEvidence',
-  message: observing ? reasonMessage('RoundPending') : 'it is not observed: this executor holds no probe for it',
+  message: observing
+    ? reasonMessage('RoundPending')
+    : 'it is not observed: spec.images.probe of cluster.yaml names no probe',
 });
 
 /** The conditions of an installation from its last round, as they may be told now. `observing`: a round will come. */

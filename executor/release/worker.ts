@@ -340,7 +340,7 @@ export class ReleaseWorker {
   }
 
   #enforceInput({ view, ledger, signal }: Turn, gates: GateMode): EnforceInput {
-    const { progress, history, desired, actual, plan } = this.record;
+    const { progress, history, desired, actual } = this.record;
     if (this.#current === undefined || progress === undefined) throw new TypeError('no payload is loaded');
     return {
       release: view.name,
@@ -354,8 +354,8 @@ export class ReleaseWorker {
       claims: this.#claims,
       gates,
       completed: this.#journal.completed,
-      changeClass: desired === actual ? plan?.changeClass : undefined,
-      transition: transitionOf(history, this.#current.payload.index.digest),
+      changeClass: this.#journal.changeClass,
+      transition: transitionOf(history, this.#current.payload.index.digest, this.#journal.changeClass),
       wanted: desired === actual && !view.spec.paused,
       onSpan: (position) => this.#journal.inSpan(position),
       keeping: this.#keeping,

@@ -200,7 +200,14 @@ test('pods are never made anew where their databases would go with them, or more
 test('with anything else beside it the change is what that is', () => {
   const before = payload(probed(bare, undefined));
   const other = setAt(central(), '/spec/template/spec/containers/0/image', 'kube-ovn:2') as JsonObject;
-  assert.is(classOf(before, payload(probed([other, chassis()], 1))), 'blocked blocked');
+  for (const completed of [true, false]) {
+    const verdict = classified(before, payload(probed([other, chassis()], 1)), completed);
+    assert.is(verdict.changeClass, 'blocked');
+    assert.match(
+      JSON.stringify(verdict),
+      /1 object\(s\) \(apps\/Deployment\/kube-system\/ovn-central\).*into 1 other\(s\) itself may change: make that a change by itself/,
+    );
+  }
   assert.is(classOf(before, payload(probed([central()], 1))), 'blocked blocked');
   const after = payload(probed(bare, 1));
   assert.is(classOf(before, after, true, { next: entry({ version: '1.17.0' }) }), 'blocked versionOnly');
