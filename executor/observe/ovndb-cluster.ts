@@ -67,20 +67,21 @@ export function quorumOf({ seats, silent, down }: Cluster): Quorum {
     const size = seats.length + silent.length + down.length;
     return { leader, alive: able.length, size, quorum: Math.floor(size / 2) + 1, elsewhere: 0 };
   }
+  const unclaimed = voters.filter((member) => !seats.some((seat) => isServer(member, seat)));
   const away = [...silent, ...down];
-  const strangers = voters.filter(
-    (member) =>
-      !seats.some((seat) => isServer(member, seat)) && !away.some((target) => livesAt(target, member.address)),
-  );
+  const strangers = unclaimed.filter(({ address }) => !away.some((target) => livesAt(target, address)));
+  // Whoever is away and at none of the addresses, as where those are names, may be any of them.
+  const nameless = away.filter((target) => !unclaimed.some(({ address }) => livesAt(target, address))).length;
+  const beyond = (members: readonly Member[]): number => Math.max(0, members.length - nameless);
   // A leader hears of its members whether or not anybody knows their pods.
-  const heard = strangers.filter((member) => leader !== undefined && isHeard(member, leader.second)).length;
+  const heard = beyond(strangers.filter((member) => leader !== undefined && isHeard(member, leader.second)));
   const answering = able.filter((seat) => voters.some((member) => isServer(member, seat))).length;
   return {
     leader,
     alive: answering + heard,
     size: voters.length,
     quorum: Math.floor(voters.length / 2) + 1,
-    elsewhere: strangers.length - heard,
+    elsewhere: Math.max(0, beyond(strangers) - heard),
   };
 }
 

@@ -198,6 +198,23 @@ test('14.1: members that no pod is count as alive while the leader hears of them
   assert.ok(findings.some(({ reason, about }) => reason === 'GhostMember' && about.includes('10.0.0.9')));
 });
 
+test('14.1: a member that is away is counted once, also where members are known by names', () => {
+  const named = (n: number): DatabaseFacts['members'][number] => ({
+    ...four(n),
+    address: `tcp:ovn-central-${n}.ovn-central.svc:6643`,
+    lastMessageMs: '400',
+  });
+  const members = [1, 2, 3].map(named);
+  const round = (third: CentralSample | undefined): CentralRound =>
+    centralRound(3, (n) => (n === 3 ? third : withNb(n, { members, address: named(n).address })(n)));
+  const silent = told(round(withOutcome(3, silences[0] as never)(3)));
+  assert.is(silent.head, 'Unknown/EvidenceUnreachable');
+  assert.match(silent.message, '2 of 3 members and 1 silent, quorum 2');
+  const down = told(round(withoutComponent(3, 'nb', 'refused')(3)));
+  assert.is(down.head, 'False/DaemonDown');
+  assert.match(down.message, '2 of 3 members, quorum 2');
+});
+
 test('4.4: a database that was opened anew between two answers of one process was not observed', () => {
   const cases: Partial<DatabaseFacts>[] = [{ row: uuidOf(61) }, { sid: uuidOf(62) }, { cid: uuidOf(63) }];
   const before = { row: uuidOf(60) };
