@@ -6,6 +6,7 @@ import type { Condition } from '../../constructs/api/fields.ts';
 import type { InstallationSpec } from '../../constructs/api/kinds/kubeovn-installation-spec.ts';
 import type { InstallationPhase } from '../../constructs/api/kinds/kubeovn-installation-status.ts';
 import { isObject, type JsonObject, type JsonValue } from '../../constructs/lib/json.ts';
+import { redact } from '../../constructs/lib/redact.ts';
 import type { KubeObject } from '../kube/types.ts';
 import type { RecordPin } from '../observe/topology-record.ts';
 import { evidenceConditions, evidenceStatus, type Observed } from './evidence.ts';
@@ -192,11 +193,12 @@ export function installationStatus(view: InstallationView): JsonObject {
     observedGeneration: generation,
     phase: installationPhase(outcome, release),
     conditions: conditionsFor({
-      outcome,
+      outcome: { ...outcome, message: redact(outcome.message) },
       previous: conditionsOf(before),
       generation,
       now,
-      domain,
+      // What workloads, daemons and packets say of themselves is repeated in messages.
+      domain: domain.map((one) => ({ ...one, message: redact(one.message) })),
     }) as unknown as JsonValue,
     ...(rolledOut ? { observedVersion: spec.version.replace(/^v/, '') } : {}),
     ...(release === undefined || actual === undefined

@@ -8,9 +8,10 @@ import { checkpointOf } from '../../executor/network/checkpoint.ts';
 import { installationMetrics } from '../../executor/network/metrics.ts';
 import { installationStatus } from '../../executor/network/status.ts';
 import { transitionEvents } from '../../executor/network/transitions.ts';
-import { emptyMemory, evidenceTypes, type Verdict } from '../../executor/observe/verdict.ts';
+import { emptyMemory, evidenceTypes, judgeRound, type Verdict } from '../../executor/observe/verdict.ts';
 import { specOf } from './network-fixture.ts';
 import { d2, d3, entry, installation, ref } from './network-support.ts';
+import { centralRound, centralSample, databaseFacts } from './observe-support.ts';
 
 const ready = { type: 'WorkloadsReady', status: 'True', reason: 'RolledOut', message: '' } as const;
 const release = (conditions: JsonObject[], more: JsonObject = {}): KubeObject => ({
@@ -167,6 +168,37 @@ test('a specification that was changed and came with no payload is not Ready, ho
   assert.is(ready(other), 'Verifying Unknown/SpecPayloadSkew');
   // What is seen to be broken is told first.
   assert.is(ready(other, 'OVNDBReady'), 'Verifying False/Seen');
+});
+
+test('status: what workloads, daemons and a Release say of themselves is told without secrets', () => {
+  const canary = 'hunter2hunter2';
+  const said = `failed to pull https://robot:${canary}@registry.example.com/x; token=${canary}`;
+  const storage = databaseFacts('nb', 2, 3, { storage: said });
+  const central = centralRound(3, (n) => (n === 2 ? centralSample(2, 3, { nb: storage }) : undefined));
+  const time = { startedAt: 0, endedAt: 0, startedTick: 0, endedTick: 0 };
+  const wanted = {
+    spec: specOf(),
+    installation: { namespace: 'a', name: 'b', uid: 'c' },
+    chartReplicas: 3,
+    pin: undefined,
+  };
+  const verdict = judgeRound({ time, central, peer: { type: 'noProvider' } }, wanted, emptyMemory);
+  assert.ok(JSON.stringify(verdict.conditions).includes('StorageFailed'));
+  for (const message of [said, 'fine']) {
+    const status = installationStatus({
+      installation: installation(),
+      spec: specOf(),
+      release: release([condition('Ready', 'False', 'Failed', message)]),
+      workloads: { type: 'WorkloadsReady', status: 'False', reason: 'RolloutInProgress', message: said },
+      observed: { verdict, limitMs: 60_000 },
+      planOnly: false,
+      now: 0,
+      tick: 0,
+    });
+    const text = JSON.stringify(status);
+    assert.not(text.includes(canary), text);
+    assert.ok(text.includes('registry.example.com') && text.includes('StorageFailed'), text);
+  }
 });
 
 test('Events: on transitions only', () => {
