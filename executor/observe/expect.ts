@@ -265,7 +265,11 @@ export function expectNetwork(look: ClusterLook, installationUID: string, names:
       return node === '' || pod === undefined ? [] : [podFactsOf(pod)];
     });
     const [workload] = workloads;
-    return { rollout: workload === undefined ? undefined : rolloutOf(workload), pods };
+    return {
+      rollout: workload === undefined ? undefined : rolloutOf(workload),
+      // In the order of the ring, which every client's checks are taken from.
+      pods: pods.sort((a, b) => (a.node < b.node ? -1 : 1)),
+    };
   };
   const [clients, servers] = [podsIn(names.clients), podsIn(names.servers)];
   const service = look.services.find((one) => nameOf(one) === names.service && controllerOf(one) === installationUID);
