@@ -215,10 +215,11 @@ function imageCommands({ program, action }: Root): void {
     .action(action(() => import('./commands/image-build.ts')));
   image
     .command('push')
-    .description('build it, send it to a registry, and print the line for cluster.yaml')
+    .description('build it, send it to a registry, and print the lines for cluster.yaml')
     .requiredOption('--to <repository>', 'host[:port]/repository[:tag]; the tag is the version when absent')
     .option('--from <folder>', 'what `image build --oci` wrote, in place of building it')
     .option('--probe', 'the image of the probes, in place of that of the executor')
+    .option('--both', 'both images: that of the probes to the repository of this name and "-probe"')
     .option('--ca <file>', 'PEM file with the CA of the registry')
     .action(action(() => import('./commands/image-push.ts')));
 }

@@ -137,6 +137,17 @@ test('the image of the probes is built and pushed as well, for a line of its own
       const to = `${registry.host}/platform/probe`;
       const said = done(await keelson('image', 'push', '--probe', '--from', 'probe', '--to', to));
       assert.is(said.out, `spec:\n  images:\n    probe: ${to}:${version}@${built.digest}`);
+      const both = `${registry.host}/own/keelson:stable`;
+      const lines = done(await keelson('image', 'push', '--both', '--to', both)).out.split('\n');
+      assert.equal(lines.slice(0, 2), ['spec:', '  images:']);
+      assert.match(lines[2] ?? '', new RegExp(`^    executor: ${both}@sha256:[0-9a-f]{64}$`));
+      assert.is(lines[3], `    probe: ${registry.host}/own/keelson-probe:stable@${built.digest}`);
+      for (const line of lines.slice(2)) {
+        const [, repository, digest] = /:[0-9]+\/(.*):stable@(.*)$/.exec(line) ?? [];
+        assert.is((await fetch(`${registry.url}/v2/${repository}/manifests/${digest}`)).status, 200, line);
+      }
+      const odd = await keelson('image', 'push', '--both', '--from', 'probe', '--to', both, '-o', 'json');
+      assert.equal([odd.code, reasons(odd)], [2, ['CommandInvalid']]);
     } finally {
       await registry.close();
     }
