@@ -83,6 +83,21 @@ test('a probe of a node of IPv6 is enrolled and asked by its address, and by the
   assert.match(JSON.stringify(await ask(foreign.port, '::1')), /Untrusted.*fd00::9, which pod .* does not have/);
 });
 
+test('where nothing at all comes, not even a refusal, no other port is waited for', async () => {
+  const tried: number[] = [];
+  const away =
+    (late: boolean): Way =>
+    async (port) => {
+      tried.push(port);
+      return { type: 'unreachable', message: `port ${port}`, ...(late ? { late } : {}) };
+    };
+  const ask = (late: boolean) =>
+    bed.pull(targetOf(subjectOf(1)), bed.pulling([1, 2], { ways: () => [away(late), away(false)] }));
+  assert.equal(await ask(true), { type: 'Unreachable', message: 'port 1; port 1; port 2' });
+  assert.equal(tried, [1, 1, 2]);
+  assert.equal(await ask(false), { type: 'Unreachable', message: 'port 1; port 2; port 1; port 2' });
+});
+
 test('a peer that accepts and says nothing is Hung, and not retried', async () => {
   let ways = 0;
   const silent = createServer((socket) => socket.on('error', () => undefined));
