@@ -82,6 +82,8 @@ test('matrix: a daemon that nobody listens for, a member that joins, a chassis w
   assert.is(hung.nodes[2]?.central.state, 'unknown');
   const joining = matrixOf({ central: centralRound(3, withNb(3, { status: 'joining' })) });
   assert.equal([joining.members[2]?.state, joining.members[2]?.status], ['unknown', 'joining']);
+  const electing = matrixOf({ central: centralRound(3, withNb(3, { role: 'candidate' })) });
+  assert.equal([electing.members[2]?.state, electing.members[2]?.status], ['unknown', 'candidate']);
   const cut = matrixOf({ central: centralRound(3, withNb(3, { connected: false })) });
   assert.equal([cut.members[2]?.state, cut.members[2]?.status], ['broken', 'disconnected']);
   const alone = chassisSample(1, { controller: { connected: false, daemon: { socketInode: '1', startTicks: '1' } } });
