@@ -50,7 +50,9 @@ function oneAtATime({ kind, spec }: Rolled): boolean {
 function outlivesPods({ spec }: Rolled): boolean {
   const pod = part(part(spec.template).spec);
   const container = list(pod.containers).find(({ name }) => name === databases);
-  const mount = list(container?.volumeMounts).find(({ mountPath }) => mountPath === databaseFolder);
+  const mount = list(container?.volumeMounts).find(
+    ({ mountPath }) => String(mountPath).replace(/\/+$/, '') === databaseFolder,
+  );
   const claimed = list(spec.volumeClaimTemplates).some(({ metadata }) => part(metadata).name === mount?.name);
   const volume = list(pod.volumes).find(({ name }) => name === mount?.name);
   return mount !== undefined && (claimed || isObject(volume?.hostPath) || isObject(volume?.persistentVolumeClaim));
