@@ -215,6 +215,20 @@ test('a client is enrolled by the token of its pod, and sends packets to the pod
     return rolledOut && seen?.pods.filter((one) => one.status?.podIPs !== undefined).length === 2;
   });
   assert.match(await observe(), /^True\/PacketsDelivered 6 of 6 checks/);
+  const has = async (addresses: readonly string[]): Promise<void> => {
+    const podIPs = addresses.map((ip) => ({ ip }));
+    await status(`/api/v1/namespaces/${namespace}/pods/${asking.name}`, { podIPs });
+    const found = () => watch.look()?.pods.find(({ metadata }) => metadata.uid === asking.uid)?.status?.podIPs;
+    await until('the watch to see its addresses', () => JSON.stringify(found()) === JSON.stringify(podIPs));
+  };
+  await has(['127.0.0.42']);
+  assert.match(
+    await observe(),
+    new RegExp(`^False/FamilyMissing node ${node} has no IPv6 address, wanted IPv4 and IPv6`),
+    'X22',
+  );
+  await has(asking.addresses);
+  assert.match(await observe(), /^True\/PacketsDelivered 6 of 6 checks/);
   await run.stop(server);
   await run.serve({ ...serving, uid: randomUUID() });
   assert.match(await observe(), new RegExp(`^False/ProbeWrongPeer .*${serving.uid}`), 'X21');
