@@ -62,6 +62,16 @@ test('J1: nothing is recorded before all members were seen to agree; then all of
   assert.is(first.toRecord?.members.length, 3);
 });
 
+test('J1: nothing is recorded while OVN central is rolled out', () => {
+  const { workload } = centralRound();
+  assert.ok(workload);
+  for (const change of [{ updated: 2 }, { ready: 2 }, { generation: 2 }]) {
+    const early = judge({ ...centralRound(), workload: { ...(workload as NonNullable<typeof workload>), ...change } });
+    assert.is(early.toRecord, undefined);
+    assert.match(early.condition.message, 'the rollout of OVN central is under way');
+  }
+});
+
 test('J2, J3: full ids, RAFT addresses, listeners, nodes, workload and storage are in the record', () => {
   assert.equal(record.members[1], {
     node: { name: 'n2', uid: 'node-2' },
