@@ -84,6 +84,13 @@ test('W3: a member that finds nobody is joining, which is not known to be broken
   await raft.crash(9);
 });
 
+test('W6: a member that is none of the pods is a ghost, whichever of them leads', async ({ raft }) => {
+  const { condition, findings } = await until(raft, [1, 2], 'False/GhostMember');
+  assert.match(condition.message, 'tcp:127.0.0.3:6643');
+  assert.match(condition.message, /[23] of 3 members, quorum 2/);
+  assert.not(findings.some(({ reason }) => reason === 'QuorumLost'));
+});
+
 test('X8: leadership that moves in the middle of a round is stale, and soon over', async ({ raft }) => {
   const { databases } = await until(raft, three, 'True/MembersAgree');
   const leader = three.find((n) =>
@@ -121,6 +128,9 @@ test('X7: one server killed is broken with quorum told; two are a lost quorum; a
   });
   assert.is(two.condition.status, 'False');
   assert.match(two.condition.message, 'quorum 2');
+  // Whoever has only one pod, and knows of no other, counts what the member counts.
+  const alone = await round(raft, [1]);
+  assert.match(judge(alone).condition.message, /[01] of 3 members, quorum 2/);
   for (const n of [2, 3]) raft.restart(n);
   await until(raft, three, 'True/MembersAgree');
 });
