@@ -71,6 +71,8 @@ export function seatOf({ target, first, second }: CentralSample, key: DatabaseKe
 const joiningLimitMs = 120_000;
 /** Less room than this is told. */
 const leastFreeBytes = 256n * 1024n * 1024n;
+/** With less than this the next entry may find no place. */
+const fullBelowBytes = 1024n * 1024n;
 
 export interface MemberRules {
   readonly key: DatabaseKey;
@@ -95,16 +97,22 @@ export function memberFindings(seat: Seat, rules: MemberRules): Finding[] {
     return [broken('DatabaseOther', about, { database, observed: facts.model, wanted: rules.model })];
   const findings: Finding[] = [];
   if (facts.storage !== 'ok') findings.push(broken('StorageFailed', about, { database, observed: facts.storage }));
-  if (BigInt(facts.freeBytes) < leastFreeBytes)
-    findings.push(
-      weak('DiskNearlyFull', about, {
-        database,
-        observed: `${BigInt(facts.freeBytes) / 1_048_576n} MiB`,
-        wanted: `${leastFreeBytes / 1_048_576n} MiB`,
-      }),
-    );
+  const room = roomFinding(seat, database);
+  if (room !== undefined) findings.push(room);
   const standing = standingFinding(seat, rules);
   return standing === undefined ? [...findings, ...indexFindings(seat, rules)] : [...findings, standing];
+}
+
+/**
+ * A follower without room says that its storage is well and goes on in memory; only that the leader hears nothing of it any more
+ * would tell, and that reads like a broken link.
+ */
+function roomFinding({ about, second }: Seat, database: string): Finding | undefined {
+  const free = BigInt(second.freeBytes);
+  if (free < fullBelowBytes) return broken('DiskFull', about, { database, observed: `${free / 1_024n} KiB` });
+  if (free >= leastFreeBytes) return undefined;
+  const [observed, wanted] = [free, leastFreeBytes].map((bytes) => `${bytes / 1_048_576n} MiB`) as [string, string];
+  return weak('DiskNearlyFull', about, { database, observed, wanted });
 }
 
 /** Whether it is a member at all. Ready of the pod says nothing about it, nor does `connected` alone. */

@@ -267,7 +267,7 @@ test('W37: different election timers, little room and half a link are told, and 
       n === 3
         ? withNb(3, {
             electionTimerMs: 1_000,
-            freeBytes: '1000',
+            freeBytes: '100000000',
             connections: [{ direction: 'in', sid: '0001', up: false }],
           })(n)
         : undefined,

@@ -82,6 +82,11 @@ const broken: readonly Reason[] = [
       'Look at the disk; the server has to be restarted once there is room.',
     ],
     [
+      'DiskFull',
+      '{database} of {subject}: its disk has {observed} left, and takes nothing more that is written',
+      'Stop the server at once, make room, then start it. One that goes on may leave a gap in its file: then it does not start any more, and its member has to be replaced.',
+    ],
+    [
       'ClusterSplit',
       '{database}: the members belong to {observed} clusters, wanted 1: {message}',
       'Stop the members of the wrong cluster before clients write to it; delete no file.',
