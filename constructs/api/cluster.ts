@@ -208,6 +208,10 @@ export const clusterSpec = z
               .max(32)
               .default([])
               .meta({ description: 'User and group names of people, besides group system:masters.' }),
+            authority: requiredText(253).optional().meta({
+              description:
+                'User name of who brings Secret keelson-evidence-ca in place of the executor, such as the account of cert-manager.',
+            }),
           })
           .optional()
           .meta({ description: 'Who may write Releases, payloads and trust objects.' }),
