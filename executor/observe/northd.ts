@@ -76,7 +76,8 @@ export function judgeNorthd(round: CentralRound, tick: number, memory: NorthdMem
   const silent = read.filter((one): one is Finding => 'weight' in one);
   const active = answers.filter(({ facts }) => facts.state === 'active');
   const complete = silent.every(({ weight }) => weight === 'weak');
-  const next = remember(active, complete, tick, memory);
+  const pods = new Set(round.samples.map(({ target }) => target.pod?.uid ?? target.node.name));
+  const next = remember(active, { complete, pods }, tick, memory);
   const progress = judgeProgress(round, tick, memory.progress, behind);
   const findings = [
     ...silent,
@@ -101,11 +102,17 @@ export function judgeNorthd(round: CentralRound, tick: number, memory: NorthdMem
 const flapText = ({ changes }: NorthdMemory): string =>
   changes.length === 0 ? '' : `the active northd changed ${changes.length} times within ${formatDuration(windowMs)}; `;
 
-function remember(active: readonly Answer[], complete: boolean, tick: number, memory: NorthdMemory): NorthdMemory {
+/** What goes to the next round. A move away from a pod that is gone is none: a rollout takes each of them once. */
+function remember(
+  active: readonly Answer[],
+  { complete, pods }: { readonly complete: boolean; readonly pods: ReadonlySet<string> },
+  tick: number,
+  memory: NorthdMemory,
+): NorthdMemory {
   const recent = memory.changes.filter((at) => tick - at < windowMs);
   const [one] = active;
   const now = active.length === 1 ? one?.pod : undefined;
-  const changed = now !== undefined && memory.active !== undefined && now !== memory.active;
+  const changed = now !== undefined && memory.active !== undefined && now !== memory.active && pods.has(memory.active);
   const changes = (changed ? [...recent, tick] : recent).slice(-mostChanges);
   const known = now ?? memory.active;
   // Several active ones are seen to be several; that none is active is known only when all have answered.

@@ -49,13 +49,14 @@ export interface Transition {
 /**
  * What a pass of the newest payload of the history changes. Nothing was complete before a first install, however often it
  * was replaced; and a payload that is complete itself is only kept, whatever a pass of it repairs. What Keelson puts in itself may
- * be taken back at any place, where it changes a complete payload: the daemons are the same on either side of it.
+ * be taken back at any place, where it changes a complete payload or is the way back to it: the daemons are the same on either side.
  */
 export function transitionOf(history: readonly HistoryEntry[], digest: string, changeClass?: ChangeClass): Transition {
   const [newest, before] = history;
-  const own = changeClass === 'keelson' && before?.state === 'Completed';
+  const back = history.find(({ state }) => state === 'Completed')?.digest;
+  const own = changeClass === 'keelson' && (before?.state === 'Completed' || back === digest);
   const free = own || (newest?.digest === digest && newest.state === 'Completed');
-  return { digest, back: free ? undefined : history.find(({ state }) => state === 'Completed')?.digest };
+  return { digest, back: free ? undefined : back };
 }
 
 /** The position that writes in a phase lead to; undefined when they lead to none, or to none but the present one. */

@@ -96,6 +96,29 @@ test('W32: a hand-over that a round catches is Unknown once and broken twice', (
   assert.match(two.last, 'node n1 (pod ovn-central-1) and node n2 (pod ovn-central-2) are active for 2 rounds');
 });
 
+test('a rollout of OVN central moves the active northd from pod to pod, and is no flap', () => {
+  /** Members with the pod of this generation, of which one is active. */
+  const rolled = (generations: readonly number[], activeMember: number): CentralRound => {
+    const round = active(activeMember);
+    return {
+      ...round,
+      samples: round.samples.map((sample, n) => {
+        const { pod } = sample.target;
+        if (pod === undefined) return sample;
+        return { ...sample, target: { ...sample.target, pod: { ...pod, uid: `${pod.uid}-${generations[n]}` } } };
+      }),
+    };
+  };
+  const steps = [1, 2, 3].flatMap((generation) => [
+    rolled([generation, generation - 1, generation - 1], 2),
+    rolled([generation, generation, generation - 1], 3),
+    rolled([generation, generation, generation], 1),
+  ]);
+  const { heads, memory } = run([rolled([0, 0, 0], 1), ...steps]);
+  assert.equal(new Set(heads), new Set(['True/OneActive']));
+  assert.equal(memory.changes, []);
+});
+
 test('W32: an active northd that keeps moving is a flap, counted, and over only when it has been calm', () => {
   const flapping = run([active(1), active(2), active(1), active(2)]);
   assert.equal(flapping.heads, ['True/OneActive', 'True/OneActive', 'True/OneActive', 'False/NorthdFlapping']);
