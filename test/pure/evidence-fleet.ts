@@ -24,8 +24,8 @@ export interface FleetOptions {
   readonly directory: string;
   readonly authoritiesFile: string;
   readonly members: readonly Member[];
-  /** Port of all of them; 0 for a free one of each. */
-  readonly port: number;
+  /** Ports of all of them, the first free one being taken; 0 for any. */
+  readonly ports: readonly number[];
   /** Milliseconds that a look at a daemon takes. */
   readonly latencyMs: number;
 }
@@ -84,7 +84,7 @@ export async function startFleet(options: FleetOptions): Promise<Fleet> {
 
 async function serve(
   { subject, address, token }: Member,
-  { directory, authoritiesFile, latencyMs, port }: FleetOptions,
+  { directory, authoritiesFile, latencyMs, ports }: FleetOptions,
   looked: () => void,
   running: Promise<unknown>[],
   signal: AbortSignal,
@@ -101,7 +101,7 @@ async function serve(
         version: 'test',
         clock: systemClock,
         random: Math.random,
-        ports: [port],
+        ports,
         host: address,
         authoritiesFile,
         tokenFile,
@@ -117,7 +117,7 @@ async function serve(
 
 async function hang(
   { address }: Member,
-  { port }: FleetOptions,
+  { ports: [port = 0] }: FleetOptions,
   looked: () => void,
   running: Promise<unknown>[],
   signal: AbortSignal,

@@ -40,7 +40,7 @@ const fleet = await startFleet({
   directory: join(bed.directory, 'fleet'),
   authoritiesFile: bed.authoritiesFile,
   members: members.filter(({ n }) => !refuses(n)),
-  port: 0,
+  ports: [0],
   latencyMs: 50,
 });
 test.after(async () => {
