@@ -147,6 +147,10 @@ test('what a node would take with it: the gateway that it is, and the ports that
     return active === true && seen.ports?.first.some(({ name }) => name === 'pod-1') ? seen : undefined;
   });
   assert.equal(found.gateways?.first, [{ port: 'cr-r-out', priority: 20, active: true, others: 0 }]);
+  for (let turn = 0; turn < 40; turn += 1) assert.ok((await one.ask()).complete);
+  const peak = await one.peakKiB();
+  console.log(`probe of what a node would take along: ${(peak / 1024).toFixed(1)} MiB at most`);
+  assert.ok(peak < memoryLimitKiB, `${peak} KiB`);
 });
 
 test.run();
