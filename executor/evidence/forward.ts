@@ -1,7 +1,7 @@
 import { Duplex } from 'node:stream';
 import { Agent, type Dispatcher, ProxyAgent, WebSocket } from 'undici';
 import type { CredentialSource, Credentials } from '../kube/credentials.ts';
-import type { Missed, Opened, Way } from './way.ts';
+import { type Missed, type Opened, unreached, type Way } from './way.ts';
 
 /**
  * The way through the API server and the pod's kubelet, for where the network between executor and node is what is broken.
@@ -107,7 +107,8 @@ class ForwardedStream extends Duplex {
       this.#named.add(channel);
       if (channel === channels.data) this.emit('ready');
     } else if (channel === channels.data) this.push(bytes);
-    else this.destroy(new Error(`the kubelet can not reach the port (${bytes.byteLength} bytes of reason)`));
+    // Streams are named before the kubelet has dialled: only now is it known that nobody is there.
+    else this.destroy(unreached(`the kubelet can not reach the port (${bytes.byteLength} bytes of reason)`));
   }
 
   override _read(): void {}

@@ -131,6 +131,8 @@ async function meet<K extends EvidenceKind>(dial: Dial<K>, port: number, as?: nu
   switch (shaken.type) {
     case 'hung':
       return { type: 'Hung', limitMs: options.limitMs };
+    case 'unreachable':
+      return { type: 'Unreachable', message: `port ${port}: ${shaken.message}` };
     case 'untrusted':
       return untrusted(`port ${port}: ${shaken.message}`);
     case 'peer':

@@ -16,6 +16,14 @@ export type Opened = { readonly type: 'open'; readonly stream: Duplex } | Missed
 /** Opens a stream to a port. It answers before the signal's limit is over, and leaves nothing open when it fails. */
 export type Way = (port: number, signal: AbortSignal) => Promise<Opened>;
 
+/** Code of the error with which a stream ends whose far end was never reached. */
+const unreachedCode = 'UNREACHED';
+
+/** The end of a stream that was opened before anybody knew whether somebody is at its far end. */
+export const unreached = (why: string): Error => Object.assign(new Error(why), { code: unreachedCode });
+
+export const isUnreached = ({ code }: NodeJS.ErrnoException): boolean => code === unreachedCode;
+
 /** Straight over the network. */
 export const directWay =
   (host: string, limitMs: number): Way =>
