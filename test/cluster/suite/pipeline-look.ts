@@ -162,7 +162,7 @@ export function openLook(cluster: Cluster, rendered: string): Look {
   const nodeOf = async (pod: string): Promise<string> =>
     textAt(await get({ apiVersion: 'v1', kind: 'Pod', namespace: systemNamespace, name: pod }), '/spec/nodeName');
   const onLoopback = async (node: string, path: string): Promise<string> =>
-    mustRun([
+    answered([
       'nsenter',
       `--net=${cluster.node(node).netns}`,
       process.execPath,

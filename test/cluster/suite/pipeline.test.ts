@@ -119,7 +119,7 @@ test('the network is Ready by what was seen: databases, northd, every chassis, p
   const leader = await look.nodeOf((await look.leader())?.pod ?? '');
   const metrics = await look.metrics(leader);
   assert.match(metrics, /^kubeovn_operator_installation_ready\{.*\} 1$/m);
-  assert.match(metrics, /^keelson_gate_state\{release="network-local",.*NetworkReady\(network-probe\)"\} 1$/m);
+  assert.match(metrics, /^keelson_gate_state\{release="network-local",phase="network-probe",gate="NetworkReady"\} 1$/m);
   assert.match(await look.page(leader), /NetworkReady/);
   // What the record holds comes back into Git, and changes nothing of what is rendered.
   await keelson('inventory');
@@ -268,8 +268,15 @@ test('a change that the checkpoint fixes is blocked, what was accepted stays enf
       assert.is(conditionOf(object, type)?.reason, 'ChangeBlocked', type);
     }
   assert.is(textAt(release, '/status/actual'), accepted);
-  for (const type of ['WorkloadsReady', ...Object.keys(wellObserved)])
-    assert.is(conditionOf(blocked, type)?.status, 'True', type);
+  // What was accepted is looked at as before.
+  await until('all that is observed to be well, while the change is blocked', 60_000, async (saw) => {
+    const installation = await look.installation();
+    const open = ['WorkloadsReady', ...Object.keys(wellObserved)].filter(
+      (type) => conditionOf(installation, type)?.status !== 'True',
+    );
+    saw(open.map((type) => `${type}: ${conditionOf(installation, type)?.message}`).join('; '));
+    return open.length === 0 && textAt(installation, '/status/phase') === 'Blocked' ? true : undefined;
+  });
   assert.equal(changed(earlier, await look.snapshot(everything())), []);
 
   const monitor = { apiVersion: 'v1', kind: 'Service', namespace: 'kube-system', name: 'kube-ovn-monitor' };
