@@ -28,6 +28,8 @@ import { closingWords, type QuickstartCourier } from './words.ts';
 
 const root = clustersDirectory(process.env);
 const readyLimitMs = 15 * 60_000;
+/** Of what is told while something is waited for. */
+const lineLength = 240;
 
 async function down(place: Place, say: Say): Promise<void> {
   await say.step('Removing the cluster and everything the quickstart made', async () => {
@@ -60,8 +62,8 @@ async function ground(courier: QuickstartCourier, say: Say, signal: AbortSignal)
   return { cluster, chartDigest, helm, flux };
 }
 
-/** How far network and demo are, in one line for people, and whether the wait is over. */
-async function look(cluster: Cluster): Promise<{ done: boolean; text: string }> {
+/** How far network and demo are, in a line each for people, and whether the wait is over. */
+async function look(cluster: Cluster): Promise<{ done: boolean; lines: readonly string[] }> {
   const path = '{range .status.conditions[*]}{.type}={.status} {.reason}: {.message}{"\\n"}{end}';
   const conditions = (namespace: string, ...object: string[]): Promise<string> =>
     cluster.kubectl(['-n', namespace, 'get', ...object, '-o', `jsonpath=${path}`]);
@@ -72,12 +74,12 @@ async function look(cluster: Cluster): Promise<{ done: boolean; text: string }> 
   const ready = (text: string): string => text.split('\n').find((each) => each.startsWith('Ready=')) ?? 'Ready=?';
   return {
     done: [network, demo].every((text) => ready(text).startsWith('Ready=True')),
-    text: `network ${ready(network)}; demo ${ready(demo)}`,
+    lines: [`network  ${ready(network)}`, `demo     ${ready(demo)}`],
   };
 }
 
 async function untilReady(cluster: Cluster, say: Say, signal: AbortSignal): Promise<void> {
-  let told = '';
+  const told = new Set<string>();
   await waitFor({
     what: 'the network and the demo to be Ready',
     limitMs: readyLimitMs,
@@ -85,10 +87,10 @@ async function untilReady(cluster: Cluster, say: Say, signal: AbortSignal): Prom
     clock: systemClock,
     signal,
     async probe(saw) {
-      const { done, text } = await look(cluster);
-      saw(text);
-      if (text !== told) say.note(text.slice(0, 300));
-      told = text;
+      const { done, lines } = await look(cluster);
+      saw(lines.join('; '));
+      for (const line of lines.filter((each) => !told.has(each))) say.note(line.slice(0, lineLength));
+      for (const line of lines) told.add(line);
       return done ? true : undefined;
     },
   });
