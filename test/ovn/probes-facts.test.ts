@@ -6,14 +6,15 @@ import * as assert from 'uvu/assert';
 import type { NorthdFacts } from '../../constructs/api/evidence/central.ts';
 import { type EvidenceOf, parseEvidence } from '../../constructs/api/evidence.ts';
 import { systemClock } from '../../constructs/lib/clock.ts';
-import { judgeDataPlane } from '../../executor/observe/dataplane.ts';
+import { type DataPlaneMemory, judgeDataPlane } from '../../executor/observe/dataplane.ts';
+import { registryOf } from '../../executor/observe/registry.ts';
 import { centralCollectors } from '../../probes/central/collect.ts';
 import { chassisCollectors } from '../../probes/chassis/collect.ts';
 import { answer } from '../../probes/server/answer.ts';
 import type { Collectors } from '../../probes/server/collector.ts';
 import { ControlSocket } from '../../probes/unixctl/control.ts';
 import { findControl } from '../../probes/unixctl/find.ts';
-import { chassisRound, chassisSample } from '../pure/observe-support.ts';
+import { centralRound, centralSample, chassisRound, chassisSample } from '../pure/observe-support.ts';
 import { type Env, eventually, OvnBed, pidOf, type ScriptRun } from './bed.ts';
 
 interface Context {
@@ -239,6 +240,46 @@ test('9.4: an ovn-controller that waits for its northd is told as frozen when th
   await command(run, 'ovn-northd', 'resume');
   await until('an active northd', () => central(env), northdIs('active'));
   assert.is(await judged(), 'True/ChassisConnected');
+});
+
+test('21.12: a connected ovn-controller that can not write its chassis is told, and well again once it can', async ({
+  bed,
+  central: env,
+  node,
+}) => {
+  const sbctl = async (...argv: string[]): Promise<void> => {
+    const base = ['ovn-sbctl', '--timeout=5', `--db=unix:${directory(env, 'OVN_RUNDIR')}/ovnsb_db.sock`];
+    const done = await bed.command([...base, ...argv], env);
+    assert.ok(done.ok, done.out);
+  };
+  let memory: DataPlaneMemory = {};
+  const judged = async (): Promise<string> => {
+    const [told, { facts }] = await Promise.all([central(env), chassis(node)]);
+    const seen = {
+      ...centralRound(1),
+      samples: [{ ...centralSample(1, 1), second: { type: 'Evidence' as const, evidence: told } }],
+    };
+    const rules = { tick: 0, bridge: 'br-int', northd: undefined, registry: registryOf(seen) };
+    const found = judgeDataPlane(
+      chassisRound(1, (n) => chassisSample(n, facts)),
+      rules,
+      memory,
+    );
+    memory = found.memory;
+    return `${facts.controller?.connected} ${found.condition.status}/${found.condition.reason}`;
+  };
+  const until = (wanted: string): Promise<true> =>
+    eventually(wanted, async (saw) => {
+      const now = await judged();
+      saw(now);
+      return now === wanted ? true : undefined;
+    });
+  const { facts } = await chassis(node);
+  // What a node that was made anew meets: the chassis of the former one has its tunnel address.
+  await sbctl('chassis-del', facts.ovsdb?.systemID ?? '', '--', 'chassis-add', 'former', 'geneve', '127.0.0.10');
+  await until('true False/ChassisUnlisted');
+  await sbctl('chassis-del', 'former');
+  await until('true True/ChassisConnected');
 });
 
 test('northd: paused, then standby beside another that is active, then active again', async ({ bed, central: env }) => {
