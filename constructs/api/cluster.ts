@@ -165,6 +165,9 @@ export const clusterSpec = z
           .meta({ description: 'Address of the API server that needs neither DNS nor a cluster address.' }),
         nodeSelector: stringMap(16).optional().meta({ description: 'Nodes that may run the executor.' }),
         retain: z.int().min(1).max(10).default(3).meta({ description: 'Payloads that are kept per release.' }),
+        evidenceAtOnce: z.int().min(1).max(64).optional().meta({
+          description: 'Nodes that are asked for evidence at a time; four when absent. A thousand nodes want sixteen.',
+        }),
         monitoring: z.enum(['none', 'configMaps', 'prometheusRule']).default('none').meta({
           description:
             'Dashboard and alert rules: none, both as ConfigMaps, or the rules as a PrometheusRule, whose definition must be there before.',

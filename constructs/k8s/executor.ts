@@ -78,7 +78,7 @@ function podSpec(options: ExecutorOptions, labels: JsonObject): JsonObject {
 }
 
 function container(options: ExecutorOptions): JsonObject {
-  const { apiServer, namespace, retain, testBypassGates, testLeaseDuration, testObserveInterval } =
+  const { apiServer, evidenceAtOnce, namespace, retain, testBypassGates, testLeaseDuration, testObserveInterval } =
     options.spec.executor;
   return {
     name: 'executor',
@@ -92,6 +92,9 @@ function container(options: ExecutorOptions): JsonObject {
       ...(options.evidence.some((namespace) => namespace !== networkNamespace)
         ? [`--evidence-namespaces=${options.evidence.join(',')}`]
         : []),
+      ...(options.evidence.length === 0 || evidenceAtOnce === undefined
+        ? []
+        : [`--evidence-at-once=${evidenceAtOnce}`]),
       ...(testBypassGates.length === 0 ? [] : [`--test-bypass-gates=${testBypassGates.join(',')}`]),
       ...(testLeaseDuration === undefined ? [] : [`--test-lease-duration=${testLeaseDuration}`]),
       ...(testObserveInterval === undefined ? [] : [`--test-observe-interval=${testObserveInterval}`]),

@@ -89,8 +89,10 @@ test('central of another namespace is observed there, by the rights and for the 
   await admin.expect('POST', '/api/v1/namespaces', {
     body: { apiVersion: 'v1', kind: 'Namespace', metadata: { name: where } },
   });
-  const rendered = await bed.render({ settings: { images }, spec: { mode: 'centralOnly' }, namespace: where });
+  const settings = { images, executor: { evidenceAtOnce: 16 } };
+  const rendered = await bed.render({ settings, spec: { mode: 'centralOnly' }, namespace: where });
   assert.match(systemObjects(rendered), `--evidence-namespaces=${where}`);
+  assert.match(systemObjects(rendered), '--evidence-at-once=16');
   await bed.deliver(rendered);
   const cars = sidecars();
   const evidencePace = { openEveryMs: 200, settledEveryMs: 300 };
