@@ -50,7 +50,7 @@ export const defaultEngineOptions: EngineOptions = {
   kindMs: 30_000,
   handOverMs: 3_000,
   ledgerBatch: 100,
-  ledgerQuietMs: 1_000,
+  ledgerQuietMs: 2_000,
   bypassGates: new Set(),
 };
 
