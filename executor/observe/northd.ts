@@ -63,6 +63,10 @@ const isDown = ({ problems }: EvidenceOf<'central'>): boolean =>
     problems.some((problem) => problem.component === component && problem.code === 'refused'),
   );
 
+/** A member that is not asked since its Node is gone may run on there: while no other northd is active, it may be the one. */
+const mayRun = ({ target, first, second }: CentralSample): boolean =>
+  target.pod !== undefined && [first, second].some(({ type }) => type === 'Broken');
+
 function ownFindings({ about, facts }: Answer): Finding[] {
   if (facts.state === 'paused') return [broken('NorthdPaused', about)];
   const lacks = [...(facts.nb ? [] : ['NB']), ...(facts.sb ? [] : ['SB'])];
@@ -73,8 +77,12 @@ function ownFindings({ about, facts }: Answer): Finding[] {
 export function judgeNorthd(round: CentralRound, tick: number, memory: NorthdMemory, behind?: string): JudgedNorthd {
   const read = round.samples.map(answerOf);
   const answers = read.filter((one): one is Answer => 'facts' in one);
-  const silent = read.filter((one): one is Finding => 'weight' in one);
   const active = answers.filter(({ facts }) => facts.state === 'active');
+  const silent = round.samples.flatMap((sample, n): Finding[] => {
+    const one = read[n];
+    if (one === undefined || 'facts' in one) return [];
+    return [active.length === 0 && mayRun(sample) ? { ...one, weight: 'open' } : one];
+  });
   const complete = silent.every(({ weight }) => weight === 'weak');
   const pods = new Set(round.samples.map(({ target }) => target.pod?.uid ?? target.node.name));
   const next = remember(active, { complete, pods }, tick, memory);

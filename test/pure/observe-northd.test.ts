@@ -77,6 +77,20 @@ test('X7: a member none of whose daemons runs is away as a whole: it takes a sta
   assert.equal(run(heads).heads, ['Unknown/NorthdHandover', 'False/NorthdInactive']);
 });
 
+test('X23: the active northd on a node whose Node is gone may run on: that none is active is not known then', () => {
+  const gone = { type: 'Broken', message: 'the node is gone' } as const;
+  const dark = run(Array.from({ length: 3 }, () => centralRound(3, withOutcome(1, gone))));
+  assert.equal(dark.heads, ['Unknown/MemberMissing', 'Unknown/MemberMissing', 'Unknown/MemberMissing']);
+  const removed = (n: number): CentralSample | undefined => {
+    const sample = withOutcome(1, gone)(n);
+    return sample && { ...sample, target: { ...sample.target, pod: undefined } };
+  };
+  assert.equal(run([centralRound(3, removed), centralRound(3, removed)]).heads, [
+    'Unknown/NorthdHandover',
+    'False/NorthdInactive',
+  ]);
+});
+
 test('E11: a northd that does not run is broken, one that hangs is not known', () => {
   const down = run([centralRound(3, withoutComponent(3, 'northd', 'refused'))]);
   assert.equal(down.heads, ['False/DaemonDown']);
