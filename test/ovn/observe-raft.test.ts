@@ -135,4 +135,37 @@ test('X7: one server killed is broken with quorum told; two are a lost quorum; a
   await until(raft, three, 'True/MembersAgree');
 });
 
+test('W10, 6.20: a member whose disk takes nothing more says that it has applied everything; the leader knows better', async ({
+  bed,
+  raft,
+}) => {
+  const in3 = (text: string) => bed.command(['bash', '-c', text], bed.dirs('raft'));
+  await raft.crash(3);
+  const small = `${raft.folder(3)}/small`;
+  const file = `${raft.folder(3)}/db`;
+  const moved = await in3(
+    `mkdir ${small} && mount -t tmpfs -o size=128k small ${small} && mv ${file} ${small}/db && ln -s ${small}/db ${file}`,
+  );
+  assert.ok(moved.ok, moved.out);
+  raft.restart(3);
+  await until(raft, three, 'True/MembersAgree');
+  for (let n = 0; n < 20; n += 1) {
+    const row = { name: `s${n}`, external_ids: ['map', [['text', 'x'.repeat(8_000)]]] };
+    const operation = ['OVN_Northbound', { op: 'insert', table: 'Logical_Switch', row }];
+    const client = ['ovsdb-client', '--timeout=5', 'transact', `unix:${raft.socket(1)}`, JSON.stringify(operation)];
+    const written = await bed.command(client, bed.dirs('raft'));
+    assert.ok(written.ok, written.out);
+  }
+  const { findings, full } = await eventually('the member to be behind', async (saw) => {
+    const judged = judge(await round(raft, three));
+    saw(judged.condition.message);
+    const behind = judged.findings.find(({ reason }) => reason === 'MemberLagging');
+    return behind === undefined ? undefined : { ...judged, full: behind };
+  });
+  assert.match(full.message, /node n3 .* has confirmed [0-9]+, the leader had committed [0-9]+ before/);
+  assert.not(findings.some(({ reason }) => reason === 'QuorumLost'));
+  const facts = await raft.facts(3);
+  assert.ok(facts.type === 'ok' && facts.value.status === 'member' && facts.value.storage === 'ok');
+});
+
 test.run();
