@@ -75,7 +75,7 @@ test('the network is installed though the leader is killed five times on the way
       uids.set(id, uid);
     }
   }
-  const follow = await bed.keelson('deliver', '--follow', '--timeout', '2m');
+  const follow = await bed.keelson('deliver', '--follow', '--timeout', '3m');
   assert.match(follow, /network-local {2}Reconciling {2}Completed 59\/59/);
   const live = await look.snapshot(look.payload('network-local'));
   assert.is(live.size, 59);
