@@ -85,11 +85,22 @@ export function sortedCopy<T extends JsonValue>(value: T): T {
   return JSON.parse(canonicalJson(value)) as T;
 }
 
-/** True when both values have the same canonical form. */
+/** True when both values have the same canonical form; a member that is null or undefined counts as absent. */
 export function deepEqual(a: JsonValue | undefined, b: JsonValue | undefined): boolean {
   if (a === b) return true;
-  if (a === undefined || b === undefined) return (a ?? null) === (b ?? null);
-  return canonicalJson(a) === canonicalJson(b);
+  if (a === undefined || b === undefined || a === null || b === null) return (a ?? null) === (b ?? null);
+  if (typeof a !== 'object' || typeof b !== 'object') return false;
+  if (Array.isArray(a) || Array.isArray(b))
+    return Array.isArray(a) && Array.isArray(b) && a.length === b.length && a.every((item, n) => deepEqual(item, b[n]));
+  let members = 0;
+  for (const key of Object.keys(a)) {
+    const member = a[key];
+    if (member === undefined || member === null) continue;
+    if (!Object.hasOwn(b, key) || !deepEqual(member, b[key])) return false;
+    members += 1;
+  }
+  for (const key of Object.keys(b)) if (b[key] !== undefined && b[key] !== null) members -= 1;
+  return members === 0;
 }
 
 /** The reference tokens of a JSON pointer. @throws TypeError when it does not start with '/'. */

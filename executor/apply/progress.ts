@@ -29,9 +29,11 @@ export interface HeldObject {
 
 /**
  * Each count that is told is worked into outcomes, metrics and an edge, on which a fast pass would spend a tenth of its time:
- * of a large phase a fiftieth at a time is told, unless it is slow.
+ * of a large phase a twentieth at a time is told, unless it is slow.
  */
-const [tellings, tellEveryMs] = [50, 100];
+const [tellings, tellEveryMs] = [20, 200];
+/** So many of the last ones are told each: what is missing of a phase is asked for most when little is. */
+const lastOnes = 3;
 
 /** The record of one payload. `changed` is called after every change that
  * status would show, and with false after a look that showed none. */
@@ -74,12 +76,12 @@ export class PassProgress {
     this.#change(name, (phase) => (phase.state === state ? phase : { ...phase, state, since: this.#now() }));
   }
 
-  /** Counts of a large phase are told now and then, and all of its last ones; what is read here is always the newest. */
+  /** Counts of a large phase are told now and then, and its last ones; what is read here is always the newest. */
   applied(name: string, applied: number): void {
     const now = this.#now();
     const total = this.#phases.find((phase) => phase.name === name)?.total ?? 0;
     const step = Math.max(1, Math.floor(total / tellings));
-    const due = applied % step === 0 || total - applied < step || Math.abs(now - this.#toldAt) >= tellEveryMs;
+    const due = applied % step === 0 || total - applied < lastOnes || Math.abs(now - this.#toldAt) >= tellEveryMs;
     if (due) this.#toldAt = now;
     this.#change(name, (phase) => (phase.applied === applied ? phase : { ...phase, applied }), !due);
   }
