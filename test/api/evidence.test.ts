@@ -188,7 +188,7 @@ test('where the network is broken the kubelet forwards, with the same proof', as
   const wrong = await pullEvidence(other, pulling(kept, [10674], [blocked, forwarded]), signal);
   assert.is(wrong.type, 'Untrusted');
   const dead = await pullEvidence(one.target, pulling(kept, [10675], [blocked, forwarded]), signal);
-  assert.is(dead.type, 'Untrusted', 'the kubelet answers, and nobody behind it');
+  assert.is(dead.type, 'Unreachable', 'the kubelet answers, and nobody behind it');
   const nobody = kubeletWay(staticCredentials(server), { namespace, pod: 'absent' }, 5_000);
   assert.is((await pullEvidence(one.target, pulling(kept, [10674], [nobody]), signal)).type, 'Unreachable');
 });
