@@ -11,21 +11,57 @@ export interface Exchanged {
 }
 
 export interface ExchangeLimits {
-  /** Ends it, before it is sent or after; the reason is what {@link exchange} rejects with. */
-  readonly signal: AbortSignal;
+  /** Ends it, before it is sent or after; its reason is what {@link exchange} rejects with. */
+  readonly signal: AbortSignal | undefined;
+  readonly timeoutMs: number;
   readonly bodyBytes: number;
-  /** Asked once there is a connection, right before the first byte leaves. @throws when nothing must be sent any more. */
-  readonly beforeSend?: (() => void) | undefined;
+  /** Asked once there is a connection, right before the first byte leaves; what it throws is what the exchange rejects with. */
+  readonly beforeSend: (() => void) | undefined;
+  /** What it rejects with when there is no answer, or none in time. */
+  readonly failure: (error: unknown, late: boolean) => Error;
 }
 
 const asError = (error: unknown): Error => (error instanceof Error ? error : new Error(String(error)));
 
-/** Sends a request and takes in its answer. Rejects with undici's error, or with what ended it. */
+/** Signals that end exchanges. Of those that one signal ends it is listened to once: a listener for each costs as much as sending. */
+export class Endings {
+  readonly #ended = new WeakMap<AbortSignal, { readonly all: Set<() => void>; readonly listener: () => void }>();
+
+  /** Has `end` called when the signal aborts, until the answer is called. */
+  on(signal: AbortSignal, end: () => void): () => void {
+    const known = this.#ended.get(signal) ?? this.#listen(signal);
+    known.all.add(end);
+    return () => {
+      // A signal that is listened to is kept by those that it follows.
+      if (known.all.delete(end) && known.all.size === 0) this.#deafen(signal, known.listener);
+    };
+  }
+
+  #listen(signal: AbortSignal) {
+    const all = new Set<() => void>();
+    const listener = (): void => {
+      for (const end of [...all]) end();
+    };
+    const known = { all, listener };
+    this.#ended.set(signal, known);
+    signal.addEventListener('abort', listener, { once: true });
+    return known;
+  }
+
+  #deafen(signal: AbortSignal, listener: () => void): void {
+    this.#ended.delete(signal);
+    signal.removeEventListener('abort', listener);
+  }
+}
+
+/** Sends a request and takes in its answer. */
 export function exchange(
   dispatcher: Dispatcher,
   options: Dispatcher.DispatchOptions,
-  { signal, bodyBytes, beforeSend }: ExchangeLimits,
+  endings: Endings,
+  { signal, timeoutMs, bodyBytes, beforeSend, failure }: ExchangeLimits,
 ): Promise<Exchanged> {
+  if (signal?.aborted) return Promise.reject(signal.reason);
   return new Promise((resolve, reject) => {
     let controller: Dispatcher.DispatchController | undefined;
     let over = false;
@@ -36,16 +72,16 @@ export function exchange(
     const end = (settle: () => void): void => {
       if (over) return;
       over = true;
-      signal.removeEventListener('abort', aborted);
+      clearTimeout(timer);
+      unheard?.();
       settle();
     };
     const giveUp = (error: unknown): void => {
       end(() => reject(error));
       controller?.abort(asError(error));
     };
-    const aborted = (): void => giveUp(signal.reason);
-    if (signal.aborted) return aborted();
-    signal.addEventListener('abort', aborted, { once: true });
+    const timer = setTimeout(() => giveUp(failure(new Error('it took too long'), true)), timeoutMs);
+    const unheard = signal === undefined ? undefined : endings.on(signal, () => giveUp(signal.reason));
     dispatcher.dispatch(options, {
       onRequestStart(started) {
         controller = started;
@@ -63,11 +99,11 @@ export function exchange(
       },
       onResponseData(_, chunk) {
         bytes += chunk.byteLength;
-        if (bytes > bodyBytes) giveUp(new Error(`an answer of more than ${bodyBytes} bytes`));
+        if (bytes > bodyBytes) giveUp(failure(new Error(`an answer of more than ${bodyBytes} bytes`), false));
         else chunks.push(chunk);
       },
       onResponseEnd: () => end(() => resolve({ status, headers, chunks })),
-      onResponseError: (_, error) => end(() => reject(error)),
+      onResponseError: (_, error) => end(() => reject(failure(error, false))),
     });
   });
 }

@@ -3,7 +3,7 @@ import type { Readable } from 'node:stream';
 import { createSecureContext, type SecureContext } from 'node:tls';
 import { Agent, type Dispatcher, ProxyAgent } from 'undici';
 import type { CredentialSource, Credentials } from './credentials.ts';
-import { exchange } from './exchange.ts';
+import { Endings, exchange } from './exchange.ts';
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
@@ -74,6 +74,9 @@ interface Pools {
   /** What they were made for. */
   readonly credentials: Credentials;
   readonly key: string;
+  readonly origin: string;
+  /** Path below which the API is served; mostly empty. */
+  readonly prefix: string;
   readonly requests: Dispatcher;
   readonly streams: Dispatcher;
 }
@@ -140,12 +143,15 @@ function flatHeaders(headers: Record<string, string | string[] | undefined>): Re
   return out;
 }
 
-function targetOf(credentials: Credentials, request: TransportRequest): URL {
-  const base = credentials.server.replace(/\/+$/, '');
-  const url = new URL(`${base}${request.path}`);
-  for (const [name, value] of Object.entries(request.query))
-    if (value !== undefined) url.searchParams.append(name, value);
-  return url;
+/** The query of a request, with its question mark; empty when it has none. */
+function queryOf({ query }: TransportRequest): string {
+  let text = '';
+  for (const name of Object.keys(query)) {
+    const value = query[name];
+    if (value === undefined) continue;
+    text += `${text === '' ? '?' : '&'}${encodeURIComponent(name)}=${encodeURIComponent(value)}`;
+  }
+  return text;
 }
 
 /** TLS material read once for all connections; undefined when it is no good, which connecting then tells. */
@@ -162,7 +168,8 @@ function sharedContext({ ca, cert, key }: Credentials['tls']): SecureContext | u
 }
 
 function makePools(credentials: Credentials, options: TransportOptions): Pools {
-  const { tls, proxy } = credentials;
+  const { server, tls, proxy } = credentials;
+  const { origin, pathname } = new URL(server);
   const secureContext = sharedContext(tls);
   const shared = {
     allowH2: false,
@@ -190,6 +197,8 @@ function makePools(credentials: Credentials, options: TransportOptions): Pools {
   return {
     credentials,
     key: poolKey(credentials),
+    origin,
+    prefix: pathname.replace(/\/+$/, ''),
     requests: pool({ connections: options.connections ?? 20 }),
     streams: pool({}),
   };
@@ -205,6 +214,25 @@ function poolKey({ server, tls, proxy }: Credentials): string {
     tls.servername ?? '',
     tls.insecure,
   ]);
+}
+
+/** A request whose answer is read as it comes. */
+async function streamed(
+  dispatcher: Dispatcher,
+  wanted: Dispatcher.RequestOptions,
+  request: TransportRequest,
+  failed: (error: unknown, late: boolean) => Error,
+  target: string,
+): Promise<TransportResponse> {
+  const limit = deadline(request.timeoutMs, request.signal);
+  try {
+    const { statusCode, headers, body } = await dispatcher.request({ ...wanted, signal: limit.signal });
+    return { status: statusCode, headers: flatHeaders(headers), body: bodyOf(body, target, limit, request.signal) };
+  } catch (error) {
+    limit.end();
+    request.signal?.throwIfAborted();
+    throw failed(error, limit.expired());
+  }
 }
 
 async function* inOrder(chunks: readonly Uint8Array[]): AsyncGenerator<Uint8Array> {
@@ -267,14 +295,14 @@ export function createTransport(options: TransportOptions): OwnedTransport {
     }
   }
 
+  const endings = new Endings();
+
   async function once(request: TransportRequest, credentials: Credentials): Promise<TransportResponse> {
-    const url = targetOf(credentials, request);
-    const target = `${request.method} ${url.origin}${url.pathname}`;
     const pools = poolsFor(credentials);
-    const limit = deadline(request.timeoutMs, request.signal);
+    const target = `${request.method} ${pools.origin}${pools.prefix}${request.path}`;
     const wanted: Dispatcher.RequestOptions = {
-      origin: url.origin,
-      path: `${url.pathname}${url.search}`,
+      origin: pools.origin,
+      path: `${pools.prefix}${request.path}${queryOf(request)}`,
       method: request.method,
       headers: {
         'user-agent': options.userAgent ?? 'keelson',
@@ -284,33 +312,15 @@ export function createTransport(options: TransportOptions): OwnedTransport {
       },
       ...(request.body === undefined ? {} : { body: request.body }),
     };
-    let refusal: { readonly error: unknown } | undefined;
-    const beforeSend = (): void => {
-      try {
-        request.beforeSend?.();
-      } catch (error) {
-        refusal = { error };
-        throw error;
-      }
-    };
-    try {
-      if (request.stream === true) {
-        const { statusCode, headers, body } = await pools.streams.request({ ...wanted, signal: limit.signal });
-        const told = bodyOf(body, target, limit, request.signal);
-        return { status: statusCode, headers: flatHeaders(headers), body: told };
-      }
-      const limits = { signal: limit.signal, bodyBytes: mostBytes, beforeSend };
-      const { status, headers, chunks } = await exchange(pools.requests, wanted, limits);
-      limit.end();
-      return { status, headers: flatHeaders(headers), body: inOrder(chunks) };
-    } catch (error) {
-      limit.end();
-      if (refusal !== undefined) throw refusal.error;
-      request.signal?.throwIfAborted();
-      throw limit.expired()
-        ? new TransportError(`${target}: no answer within ${request.timeoutMs} ms`, true, { cause: error })
+    const { timeoutMs, signal, beforeSend } = request;
+    const failed = (error: unknown, late: boolean): TransportError =>
+      late
+        ? new TransportError(`${target}: no answer within ${timeoutMs} ms`, true, { cause: error })
         : failure(error, target);
-    }
+    if (request.stream === true) return streamed(pools.streams, wanted, request, failed, target);
+    const limits = { signal, timeoutMs, bodyBytes: mostBytes, beforeSend, failure: failed };
+    const { status, headers, chunks } = await exchange(pools.requests, wanted, endings, limits);
+    return { status, headers: flatHeaders(headers), body: inOrder(chunks) };
   }
 
   return {
