@@ -14,7 +14,7 @@ import { ControlSocket } from '../unixctl/control.ts';
 import { readPid } from '../unixctl/find.ts';
 import { readAs } from '../unixctl/reading.ts';
 import { readLines } from '../unixctl/words.ts';
-import { type ChassisList, chassisColumns, chassisList } from './chassis.ts';
+import { type ChassisList, chassisBytes, chassisColumns, chassisList } from './chassis.ts';
 import { type ClusterFacts, clusterFacts } from './cluster.ts';
 import { type CentralOptions, type DatabaseKey, databaseNames } from './options.ts';
 
@@ -57,37 +57,27 @@ interface Held {
   /** What a server listens on beside its arguments. */
   readonly targets: readonly string[];
   readonly probeMs: readonly number[];
-  readonly chassis?: ChassisList;
 }
 
 /** Listeners are rows of a database of their own where there is one. */
-const listening = { Connection: ['target', 'inactivity_probe'] } as const;
-
-/** The rows that matter here, each database at one moment. */
 async function heldRows(server: DatabaseServer, names: readonly string[], db: string): Promise<Result<Held>> {
   const targets: string[] = [];
   const probeMs: number[] = [];
-  let chassis: ChassisList | undefined;
   for (const name of names.filter((one) => one === 'Local_Config' || one === db)) {
-    const southbound = name === databaseNames.sb;
-    const rows = await server.tables(name, southbound ? { ...listening, ...chassisColumns } : listening);
+    const rows = await server.rows(name, 'Connection', ['target', 'inactivity_probe']);
     if (rows.type !== 'ok') return rows;
-    for (const row of rows.value.get('Connection')?.values() ?? []) {
+    for (const row of rows.value.values()) {
       if (typeof row.target === 'string') targets.push(row.target);
       for (const value of setOf(row.inactivity_probe) ?? []) probeMs.push(Number(integer(value) ?? -1n));
     }
-    if (southbound) chassis = chassisList(rows.value);
   }
-  return ok({
-    targets,
-    probeMs: probeMs.filter((ms) => ms >= 0 && ms <= 86_400_000),
-    ...(chassis === undefined ? {} : { chassis }),
-  });
+  return ok({ targets, probeMs: probeMs.filter((ms) => ms >= 0 && ms <= 86_400_000) });
 }
 
 interface Served {
   readonly facts: ServerFacts | undefined;
   readonly held: Held;
+  readonly chassis?: ChassisList;
 }
 
 async function askServer(options: CentralOptions, key: DatabaseKey, look: Look): Promise<Result<Served>> {
@@ -110,9 +100,28 @@ async function askServer(options: CentralOptions, key: DatabaseKey, look: Look):
     const readable = names.value.filter((one) => one !== db || facts.value.connected);
     const held = await heldRows(server, readable, db);
     if (held.type !== 'ok') return held;
-    return ok({ facts: { ...facts.value, row: id.toLowerCase() }, held: held.value });
+    const whole = { facts: { ...facts.value, row: id.toLowerCase() }, held: held.value };
+    if (key === 'nb' || !facts.value.connected) return ok(whole);
+    const chassis = await askChassis(options, look);
+    if (chassis.type !== 'ok') return chassis;
+    return ok({ ...whole, ...(chassis.value === undefined ? {} : { chassis: chassis.value }) });
   } finally {
     server.close();
+  }
+}
+
+/** Of SB; undefined where there are more of them than this process has room for. */
+async function askChassis(options: CentralOptions, look: Look): Promise<Result<ChassisList | undefined>> {
+  const path = dataSocket(options, 'sb');
+  // On a connection of its own: what is too large ends it.
+  const opened = await DatabaseServer.open(daemonName('sb'), path, look, chassisBytes);
+  if (opened.type !== 'ok') return opened;
+  try {
+    const rows = await opened.value.tables(databaseNames.sb, chassisColumns);
+    if (rows.type === 'ok') return ok(chassisList(rows.value));
+    return rows.code === 'tooLarge' ? ok(undefined) : rows;
+  } finally {
+    opened.value.close();
   }
 }
 
@@ -161,7 +170,7 @@ function storageText(
 const isListener = (remote: string): boolean => /^p(tcp|ssl):/.test(remote);
 
 function combined(served: Served, told: Told): Result<Omit<DatabaseFacts, 'name' | 'freeBytes' | 'daemon'>> {
-  const { facts, held: found } = served;
+  const { facts, held: found, chassis } = served;
   const { cluster, storage } = told;
   const listeners = [...new Set([...told.remotes, ...found.targets].filter(isListener))].slice(0, 32);
   const [probeMs, other] = [...new Set(found.probeMs)];
@@ -169,7 +178,7 @@ function combined(served: Served, told: Told): Result<Omit<DatabaseFacts, 'name'
     storage,
     listeners,
     ...(probeMs === undefined || other !== undefined ? {} : { inactivityProbeMs: probeMs }),
-    ...(found.chassis === undefined ? {} : { chassis: found.chassis }),
+    ...(chassis === undefined ? {} : { chassis }),
   };
   if (facts === undefined) {
     // A server that left its cluster, or was put out of it, lets the database go and runs on.

@@ -26,12 +26,17 @@ export class DatabaseServer {
     this.#look = look;
   }
 
-  static async open(name: string, path: string, look: Look): Promise<Result<DatabaseServer>> {
+  /** @param maxBytes of one answer: for rows of which there may be more than can be held. */
+  static async open(
+    name: string,
+    path: string,
+    look: Look,
+    maxBytes: number = limits.maxBytes,
+  ): Promise<Result<DatabaseServer>> {
     const dialled = await dial({ type: 'unix', path }, look);
     if (dialled.type !== 'ok') return fault(dialled.code, `${name}: ${dialled.message}`);
-    return ok(
-      new DatabaseServer(new JsonRpcConnection(dialled.value, { peer: name, clock: look.clock, limits }), name, look),
-    );
+    const options = { peer: name, clock: look.clock, limits: { ...limits, maxBytes } };
+    return ok(new DatabaseServer(new JsonRpcConnection(dialled.value, options), name, look));
   }
 
   async databases(): Promise<Result<readonly string[]>> {
