@@ -87,6 +87,15 @@ function ofRelease(conditions: readonly Condition[]): Outcome | undefined {
   return undefined;
 }
 
+/**
+ * Whether the payload was carried out in full before. That a Release waits for a gate once more is no work then that would
+ * excuse what was seen to be broken; of workloads that roll out anew it says enough itself.
+ */
+function isInPlace({ status }: KubeObject): boolean {
+  const [newest] = Array.isArray(status?.history) ? status.history.filter(isObject) : [];
+  return newest?.state === 'Completed' && newest.digest === status?.actual && status?.desired === status?.actual;
+}
+
 /** The outcome that all common conditions follow from. */
 function installationOutcome(
   view: Omit<InstallationView, 'now' | 'tick'>,
@@ -113,7 +122,11 @@ function installationOutcome(
     return { kind: 'applying', reason: 'Pending', message: 'the Release was changed and is not looked at yet' };
   const bypassed = bypassedGates(release);
   const outcome = ofRelease(conditions);
-  if (outcome !== undefined) return outcome;
+  if (outcome !== undefined) {
+    const seen = ofVerification(domain.filter(({ type }) => type !== 'WorkloadsReady'));
+    const working = outcome.kind === 'applying' || outcome.kind === 'slow';
+    return working && seen.kind === 'unhealthy' && isInPlace(release) ? seen : outcome;
+  }
   if (bypassed.length > 0)
     return {
       kind: 'gatesBypassed',

@@ -57,6 +57,40 @@ test('a gate is shut by what was seen to be broken, and not by what is too old',
   assert.is(gate('OVNDBReady', observedAt(100, down), 0, 61_000), 'Unknown/EvidenceStale');
 });
 
+test('X7: a payload in place that waits for a gate once more hides nothing that was seen to be broken', () => {
+  const digest = `sha256:${'d'.repeat(64)}`;
+  const working = (['Ready', 'Reconciling'] as const).map((type) => ({
+    type,
+    status: type === 'Ready' ? 'Unknown' : 'True',
+    reason: 'Waiting',
+    message: 'DataPlaneReady(data-plane)',
+  }));
+  const carrier = (state: 'Completed' | 'Partial', desired = digest) => ({
+    apiVersion: 'keelson.dev/v1alpha1',
+    kind: 'Release',
+    metadata: { name: 'network-main', generation: 1 },
+    status: {
+      observedGeneration: 1,
+      actual: digest,
+      desired,
+      conditions: working,
+      history: [{ digest, state }],
+    } as unknown as JsonObject,
+  });
+  const readyOf = (release: ReturnType<typeof carrier>, observed: Observed): string => {
+    const workloads = { type: 'WorkloadsReady', status: 'False', reason: 'RolloutInProgress', message: '' } as const;
+    const view = { installation: installation(), spec, release, workloads, observed, observing: true, planOnly: false };
+    const { conditions } = installationStatus({ ...view, tick: 1_000, now: 0 });
+    const ready = (conditions as unknown as JsonObject[]).find(({ type }) => type === 'Ready');
+    return `${ready?.status}/${ready?.reason}`;
+  };
+  const down = observedAt(0, { central: centralRound(3, withoutComponent(3, 'nb', 'refused')) });
+  assert.is(readyOf(carrier('Completed'), down), 'False/DaemonDown');
+  assert.is(readyOf(carrier('Completed'), observedAt(0)), 'Unknown/Waiting', 'workloads that roll out are work');
+  assert.is(readyOf(carrier('Partial'), down), 'Unknown/Waiting', 'a first install is under way');
+  assert.is(readyOf(carrier('Completed', `sha256:${'e'.repeat(64)}`), down), 'Unknown/Waiting', 'another one comes');
+});
+
 test('E9: status holds what the last round saw; a stale one, and none, leave only the pin', () => {
   const pin = { name: 'record', uid: 'cm-1', digest: `sha256:${'a'.repeat(64)}` };
   const before: JsonObject = {
