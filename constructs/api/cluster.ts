@@ -182,7 +182,7 @@ export const clusterSpec = z
         }),
         testObserveInterval: duration().optional().meta({
           description:
-            'Pause between rounds of observation in a test cluster, in place of 5s and 15s: a fault is told sooner. Refused like testBypassGates.',
+            'Pause between rounds of observation in a test cluster, in place of 5s and 8s: a fault is told sooner. Refused like testBypassGates.',
         }),
       })
       .prefault({})

@@ -56,6 +56,11 @@ interface Known {
   readonly told: { readonly text: string; readonly tick: number } | undefined;
 }
 
+/**
+ * OVN itself takes up to 20 seconds to see a connection to SB that carries nothing any more: what a node lost is told within 30.
+ */
+const defaultSettledMs = 8_000;
+
 /** Between rounds, hints or not. */
 const leastPauseMs = 1_000;
 
@@ -116,7 +121,7 @@ export class Observer implements Observations {
     told: (installation: KubeObject) => void,
     signal: AbortSignal,
   ): Promise<void> {
-    const { clock, openEveryMs = 5_000, settledEveryMs = 15_000, log } = this.#options;
+    const { clock, openEveryMs = 5_000, settledEveryMs = defaultSettledMs, log } = this.#options;
     while (!signal.aborted) {
       this.#wake = new AbortController();
       const all = installations();
@@ -163,7 +168,7 @@ export class Observer implements Observations {
 
   /** One round. Answers whether all is well. */
   async #observe(installation: KubeObject, signal: AbortSignal): Promise<boolean> {
-    const { client, clock, namespace, source, look, atOnce, settledEveryMs = 15_000 } = this.#options;
+    const { client, clock, namespace, source, look, atOnce, settledEveryMs = defaultSettledMs } = this.#options;
     const spec = readInstallation(installation).installation?.spec;
     const seen = look();
     if (spec === undefined || seen === undefined) return false;
