@@ -7,7 +7,7 @@ export const drainReasons: readonly Reason[] = [
     [
       'PodsRemain',
       '{observed} pods are left on {subject}: {message}',
-      'Drain it: `kubectl drain`. Look at PodDisruptionBudgets and finalizers of those that stay.',
+      'Drain it: `kubectl drain`. Look at PodDisruptionBudgets and finalizers of those that stay, at tolerations of those that come back.',
     ],
     [
       'ClaimsInUse',
