@@ -1,5 +1,6 @@
 /** An installation of the network as the page shows it: what its status says, and what the last round saw. Pure. */
 import { timeText } from '../../constructs/api/conditions.ts';
+import { formatDuration } from '../../constructs/lib/duration.ts';
 import type { JsonObject } from '../../constructs/lib/json.ts';
 import type { KubeObject } from '../kube/types.ts';
 import type { Observed } from '../network/evidence.ts';
@@ -124,11 +125,14 @@ function drainView(row: DrainRow, tick: number): DrainView {
   const verdict = freshDrain(row, tick);
   const why =
     verdict.state === 'drained' ? [] : [...(verdict.state === 'blocked' ? verdict.blockers : []), ...verdict.unknown];
+  // An age would make another page of it every second.
+  const stale = tick - row.seenTick > row.limitMs;
+  const held = `nobody has looked at it for longer than the ${formatDuration(row.limitMs)} that an answer holds`;
   return {
     node: row.node,
     mark: markOfDrain[verdict.state],
     word: verdict.state,
-    why: why.map(({ message }) => short(message)),
+    why: stale ? [held] : why.map(({ message }) => short(message)),
   };
 }
 

@@ -291,6 +291,7 @@ test('drain: cordoned nodes are shown with what would be lost; what is too old i
   const text = await textOf(modelOf(leaving(), 30_000));
   assert.match(text, 'traffic goes through node n2');
   assert.not.match(text, 'node n4 is not cordoned');
+  assert.equal(modelOf(leaving(), 31_000), modelOf(leaving(), 30_000), 'it does not change with time alone');
   assert.not.match(await textOf(modelOf(all())), 'would be lost');
 });
 
