@@ -7,7 +7,7 @@ import { type Clock, rest } from '../../constructs/lib/clock.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { type KubeObject, uidOf } from '../kube/types.ts';
 import type { Ask } from '../observe/ask-ways.ts';
-import { type DrainRow, judgeDrain, type LoadRead } from '../observe/drain.ts';
+import { type DrainRow, type DrainVerdict, judgeDrain, type LoadRead } from '../observe/drain.ts';
 import { nodeLoad, slimPod } from '../observe/drain-load.ts';
 import { chooseDrains, type DrainPace, defaultDrainPace, drainLimitMs } from '../observe/drain-turn.ts';
 import { type ClusterLook, expectChassis } from '../observe/expect.ts';
@@ -94,8 +94,11 @@ export class Drains {
     const targets = new Map(expectChassis(seen, uid).targets.map((target) => [target.node, target]));
     const before = this.#rows.get(uid) ?? new Map();
     const candidates = [...targets.values()].map(({ node, live }) => {
-      const askedTick = before.get(node)?.seenTick;
-      return { node, cordoned: isCordoned(live), ...(askedTick === undefined ? {} : { askedTick }) };
+      const last = before.get(node);
+      const cordoned = isCordoned(live);
+      // What was told of a node that has been cordoned since, or is no more, is told no longer than needed.
+      if (last === undefined || last.cordoned !== cordoned) return { node, cordoned };
+      return { node, cordoned, askedTick: last.seenTick, open: isOpen(last.verdict) };
     });
     const began = clock.monotonic();
     const chosen = chooseDrains(candidates, this.#pace, began);
@@ -192,3 +195,5 @@ const unread = ({ message }: { readonly message: string }): { type: 'unread'; me
 });
 
 const isCordoned = (live: NodeFacts | undefined): boolean => live?.unschedulable === true;
+
+const isOpen = (verdict: DrainVerdict): boolean => verdict.state !== 'drained' && verdict.unknown.length > 0;

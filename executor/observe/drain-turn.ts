@@ -10,6 +10,8 @@ export interface DrainCandidate {
   readonly cordoned: boolean;
   /** When it was asked last, on the clock that never jumps; undefined for never. */
   readonly askedTick?: number;
+  /** Whether something of it could not be seen then. */
+  readonly open?: boolean;
 }
 
 export interface DrainPace {
@@ -17,18 +19,20 @@ export interface DrainPace {
   readonly everyMs: number;
   /** How long nobody asks a node again that is not cordoned. */
   readonly restMs: number;
+  /** The same where something could not be seen: a sidecar starts after its node is first asked. */
+  readonly retryMs: number;
   /** Nodes of a turn. */
   readonly most: number;
 }
 
-export const defaultDrainPace: DrainPace = { everyMs: 15_000, restMs: 300_000, most: 16 };
+export const defaultDrainPace: DrainPace = { everyMs: 15_000, restMs: 300_000, retryMs: 30_000, most: 16 };
 
 const askedAt = ({ askedTick }: DrainCandidate): number => askedTick ?? Number.NEGATIVE_INFINITY;
 
 /** The cordoned ones first, each group by how long ago it was asked. */
 export function chooseDrains(candidates: readonly DrainCandidate[], pace: DrainPace, tick: number): string[] {
   return candidates
-    .filter((one) => one.cordoned || tick - askedAt(one) >= pace.restMs)
+    .filter((one) => one.cordoned || tick - askedAt(one) >= (one.open === true ? pace.retryMs : pace.restMs))
     .toSorted((a, b) => {
       if (a.cordoned !== b.cordoned) return a.cordoned ? -1 : 1;
       if (askedAt(a) !== askedAt(b)) return askedAt(a) < askedAt(b) ? -1 : 1;

@@ -29,7 +29,11 @@ const image = (name: string, digit: string): string =>
   `registry.example.com/keelson/${name}@sha256:${digit.repeat(64)}`;
 const images = { executor: image('keelson', 'e'), probe: image('probe', 'f') };
 const ranges = ['10.96.0.0/16', 'fd00:10:96::/112'];
-const evidencePace = { openEveryMs: 200, settledEveryMs: 300, drainPace: { everyMs: 300, restMs: 1_000, most: 16 } };
+const evidencePace = {
+  openEveryMs: 200,
+  settledEveryMs: 300,
+  drainPace: { everyMs: 300, restMs: 1_000, retryMs: 300, most: 16 },
+};
 const merge = { type: 'application/merge-patch+json' };
 
 const told = (object: Loose, type: string): string => {

@@ -42,7 +42,7 @@ function bed(size: number, providers: readonly DrainProvider[] = []) {
     providers,
     look: () => made.look,
     atOnce: 4,
-    pace: { everyMs: 10_000, restMs: 60_000, most: 6 },
+    pace: { everyMs: 10_000, restMs: 60_000, retryMs: 20_000, most: 6 },
     log: (_level, message) => made.said.push(message),
     async ask(target, signal) {
       made.asked.push(target.node);
@@ -108,8 +108,8 @@ test('a cordoned node is looked at within a second, turn after turn, for one req
   await one.clock.advance(20_000);
   assert.is(one.listed.length - before, 4);
   one.cordon();
-  await one.clock.advance(61_000);
-  assert.is(one.told('n17'), 'blocked NodeNotCordoned');
+  await one.clock.advance(1_100);
+  assert.is(one.told('n17'), 'blocked NodeNotCordoned', 'that it stays is told as soon');
   await one.stop();
 });
 
@@ -131,6 +131,19 @@ test('what the API server does not tell, and a sidecar that is not there, leave 
   assert.is(one.told('n1'), 'drained');
   assert.is(one.told('n2'), 'unknown EvidenceUnreachable');
   assert.not.ok(one.asked.includes('n2'), 'nobody is dialled who is not there');
+  await one.stop();
+});
+
+test('a node whose sidecar starts after it was first asked does not wait for its turn among those that are well', async () => {
+  const one = bed(2);
+  one.outcome = { type: 'Unreachable', message: 'refused' };
+  await one.clock.advance(15_000);
+  assert.equal(one.asked, ['n1', 'n2']);
+  one.outcome = undefined;
+  await one.clock.advance(10_000);
+  assert.equal(one.asked, ['n1', 'n2', 'n1', 'n2']);
+  await one.clock.advance(30_000);
+  assert.is(one.asked.length, 4);
   await one.stop();
 });
 

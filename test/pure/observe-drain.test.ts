@@ -196,7 +196,7 @@ test('claims are those that pods name and those that are made for them; volumes 
   );
 });
 
-const pace: DrainPace = { everyMs: 10_000, restMs: 300_000, most: 3 };
+const pace: DrainPace = { everyMs: 10_000, restMs: 300_000, retryMs: 20_000, most: 3 };
 
 test('the cordoned nodes have their turn first, the others now and then, and a turn is bounded', () => {
   const others = ['a', 'b', 'c', 'd'].map((node) => ({ node, cordoned: false }));
