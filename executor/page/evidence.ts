@@ -58,7 +58,7 @@ function drainReport(row: DrainRow, tick: number): DrainReport {
     unknown: verdict.state === 'drained' ? [] : verdict.unknown,
     seenAt: timeText(seenAt),
     ageMs: Math.round(tick - seenTick),
-    limitMs,
+    limitMs: Math.round(limitMs),
   };
 }
 
