@@ -35,6 +35,19 @@ const [tellings, tellEveryMs] = [20, 200];
 /** So many of the last ones are told each: what is missing of a phase is asked for most when little is. */
 const lastOnes = 3;
 
+/** How long a gate may be told with the time of the look that it rests on, while later ones say the same: each round has another. */
+const evidenceRestMs = 300_000;
+
+/** Whether a verdict tells nothing that is worth a write of the status. */
+function saysTheSame(
+  { evidenceTime: before, ...was }: GateVerdict,
+  { evidenceTime: now, ...is }: GateVerdict,
+): boolean {
+  if (!isDeepStrictEqual(was, is)) return false;
+  if (before === undefined || now === undefined) return before === now;
+  return Math.abs(now - before) < evidenceRestMs;
+}
+
 /** The record of one payload. `changed` is called after every change that
  * status would show, and with false after a look that showed none. */
 export class PassProgress {
@@ -92,7 +105,7 @@ export class PassProgress {
       const gates = verdicts.map(({ gate, verdict }): GateRecord => {
         const known = phase.gates.find((record) => record.gate.type === gate.type && record.gate.scope === gate.scope);
         if (known === undefined || known.verdict.state !== verdict.state) return { gate, verdict, since: this.#now() };
-        return isDeepStrictEqual(known.verdict, verdict) ? known : { gate, verdict, since: known.since };
+        return saysTheSame(known.verdict, verdict) ? known : { gate, verdict, since: known.since };
       });
       const same = gates.length === phase.gates.length && gates.every((record, n) => record === phase.gates[n]);
       return same ? phase : { ...phase, gates };
