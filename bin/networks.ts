@@ -68,14 +68,41 @@ function databaseRow(database: JsonObject): string[] {
   ];
 }
 
+const textsOf = (value: JsonValue | undefined): string[] => (Array.isArray(value) ? value.map(String) : []);
+
+/** How long ago a part of a status was seen. */
+function ageOf({ observedAt }: JsonObject, now: number): string {
+  const at = Date.parse(textOf(observedAt));
+  return Number.isNaN(at) ? '' : `, ${formatDuration(Math.max(0, now - at))} ago`;
+}
+
+/** A line, and below it what is missing; `all` counts what is missing where not all of it is named. */
+function withMissing(line: string, named: readonly string[], all: number): string[] {
+  const more = all > named.length ? ` and ${all - named.length} more` : '';
+  return named.length === 0 ? [line] : [line, `          missing: ${named.join(', ')}${more}`];
+}
+
+function northdLine({ northd }: JsonObject, now: number): string[] {
+  if (!isObject(northd)) return [];
+  const byState = Map.groupBy(listOf(northd.members), ({ state }) => textOf(state));
+  const states = [...byState].map(
+    ([state, members]) => `${state} on ${members.map(({ node }) => textOf(node)).join(' ')}`,
+  );
+  return [`northd    ${states.join('; ')}${ageOf(northd, now)}`];
+}
+
+function chassisLine({ dataPlane }: JsonObject, now: number): string[] {
+  if (!isObject(dataPlane)) return [];
+  const { nodes, connected, missing } = dataPlane;
+  const line = `chassis   ${String(connected)} of ${String(nodes)} are connected${ageOf(dataPlane, now)}`;
+  return withMissing(line, textsOf(missing), Number(nodes) - Number(connected));
+}
+
 function probeLine({ network }: JsonObject, now: number): string[] {
   if (!isObject(network)) return [];
-  const missing = Array.isArray(network.missing) ? network.missing.map(String) : [];
-  const families = Array.isArray(network.families) ? network.families.map(String).join(', ') : '';
-  const at = Date.parse(textOf(network.observedAt));
-  const age = Number.isNaN(at) ? '' : `, ${formatDuration(Math.max(0, now - at))} ago`;
-  const line = `probe     ${String(network.passed)} of ${String(network.checks)} checks passed on ${String(network.nodes)} nodes (${families})${age}`;
-  return missing.length === 0 ? [line] : [line, `          missing: ${missing.join(', ')}`];
+  const families = textsOf(network.families).join(', ');
+  const line = `probe     ${String(network.passed)} of ${String(network.checks)} checks passed on ${String(network.nodes)} nodes (${families})${ageOf(network, now)}`;
+  return withMissing(line, textsOf(network.missing), 0);
 }
 
 /** Databases, leader, term, members, northd, chassis and probe, as the status has them. */
@@ -87,11 +114,12 @@ export function networkText({ namespace, name, status }: NetworkInstallation, no
   });
   const databases = isObject(status.topology) ? listOf(status.topology.databases).map(databaseRow) : [];
   const version = textOf(status.observedVersion);
+  const seen = [northdLine, chassisLine, probeLine].flatMap((line) => line(status, now));
   const lines = [
     `network   ${namespace}/${name}, ${textOf(status.phase) || 'Pending'}${version === '' ? '' : `, Kube-OVN ${version}`}`,
     ...(databases.length === 0 ? [] : ['', table(['DATABASE', 'LEADER', 'TERM', 'MEMBERS'], databases)]),
     ...(rows.length === 0 ? [] : ['', table(['OBSERVED', 'STATUS', 'REASON', 'MESSAGE'], rows)]),
-    ...probeLine(status, now).flatMap((line, at) => (at === 0 ? ['', line] : [line])),
+    ...(seen.length === 0 ? [] : ['', ...seen]),
   ];
   return lines.join('\n');
 }

@@ -1,11 +1,21 @@
 import type { ClusterSpec } from '../constructs/api/cluster.ts';
-import type { PayloadContent } from '../constructs/api/payload.ts';
+import { type PayloadContent, payloadObjectId } from '../constructs/api/payload.ts';
 import { readIndex } from '../constructs/api/payload-codec.ts';
-import { makePlan, needsApproval, type Plan, type PlanActions, plannedPhases } from '../constructs/api/plan.ts';
+import {
+  makePlan,
+  needsApproval,
+  type Plan,
+  type PlanActions,
+  type PlanRisk,
+  plannedPhases,
+} from '../constructs/api/plan.ts';
 import { approval, type ChangeClass, prunePolicy } from '../constructs/api/release.ts';
 import { indexPath, type Tree } from '../constructs/api/tree.ts';
+import { isObject } from '../constructs/lib/json.ts';
 import { ProblemError } from '../constructs/lib/problems.ts';
+import { parseYaml } from '../constructs/lib/yaml.ts';
 import { classifyNetwork } from '../executor/network/classify.ts';
+import type { RenderedPayload } from '../executor/network/injected.ts';
 
 export interface PlannedPhase {
   readonly name: string;
@@ -38,16 +48,32 @@ export function contentsOf(tree: Tree): Map<string, PayloadContent> {
   return contents;
 }
 
+/** Payloads of a tree by release; an object is read when it is asked for. @throws ProblemError when an index can not be read. */
+export const payloadsOf = (tree: Tree): Map<string, RenderedPayload> =>
+  new Map([...contentsOf(tree)].map(([name, content]) => [name, { content, object: objectIn(tree, name, content) }]));
+
+function objectIn(tree: Tree, release: string, { phases }: PayloadContent): RenderedPayload['object'] {
+  const paths = new Map(phases.flatMap(({ objects }) => objects.map((entry) => [payloadObjectId(entry), entry.yaml])));
+  return (id) => {
+    const path = `payload/${release}/${paths.get(id) ?? ''}`;
+    const bytes = tree.get(path);
+    const value =
+      bytes === undefined ? undefined : parseYaml(Buffer.from(bytes).toString('utf8'), path).documents[0]?.value;
+    return isObject(value) ? value : undefined;
+  };
+}
+
 /** The plan of a release, by the functions that the executor plans with. */
 export function planRelease(
   release: string,
-  previous: PayloadContent | undefined,
-  next: PayloadContent,
+  previous: RenderedPayload | undefined,
+  next: RenderedPayload,
   spec: Pick<ClusterSpec, 'releases'>,
 ): PlannedRelease {
   const settings = spec.releases?.[release];
   const policy = approval.parse(settings?.approval ?? {});
   let blocked: string | undefined;
+  let effects: readonly PlanRisk[] = [];
   const classify = (before: PayloadContent | undefined, after: PayloadContent, actions: PlanActions): ChangeClass => {
     const [installation] = after.installations;
     if (installation === undefined) return 'blocked';
@@ -59,13 +85,16 @@ export function planRelease(
       checkpoint: undefined,
       observedVersion: undefined,
       actions,
+      ...(previous === undefined ? {} : { rendered: { before: previous, after: next } }),
     });
     if (verdict.verdict === 'blocked') blocked = verdict.message;
+    else effects = verdict.effects ?? [];
     return verdict.changeClass;
   };
-  const plan = makePlan(previous, next, {
+  const plan = makePlan(previous?.content, next.content, {
+    effects: () => effects,
     prune: prunePolicy.parse(settings?.prune ?? {}),
-    ...(next.release.domain === 'network' ? { classify } : {}),
+    ...(next.content.release.domain === 'network' ? { classify } : {}),
   });
   const left = (['pruned', 'left'] as const).flatMap((action) => plan.actions[action].map((id) => ({ action, id })));
   return {
@@ -74,7 +103,7 @@ export function planRelease(
     ...(blocked === undefined ? {} : { blocked }),
     needsApproval: needsApproval(plan, policy.mode),
     approved: policy.planDigest === plan.digest,
-    phases: plannedPhases(next, plan.actions).map(({ dir, gates, objects }) => ({
+    phases: plannedPhases(next.content, plan.actions).map(({ dir, gates, objects }) => ({
       name: dir,
       gates,
       changes: objects,

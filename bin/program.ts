@@ -204,17 +204,22 @@ function pkiCommands({ program, action }: Root): void {
 }
 
 function imageCommands({ program, action }: Root): void {
-  const image = program.command('image').description("Keelson's own image, which the executor's pods run");
+  const image = program
+    .command('image')
+    .description("Keelson's own images: what the executor's pods run, and what its probes are");
   image
     .command('build')
     .description('build it from this very program; without --oci it is only told what it would be')
     .option('--oci <folder>', 'new folder for it, as an OCI image layout')
+    .option('--probe', 'the image of the probes, in place of that of the executor')
     .action(action(() => import('./commands/image-build.ts')));
   image
     .command('push')
-    .description('build it, send it to a registry, and print the line for cluster.yaml')
+    .description('build it, send it to a registry, and print the lines for cluster.yaml')
     .requiredOption('--to <repository>', 'host[:port]/repository[:tag]; the tag is the version when absent')
     .option('--from <folder>', 'what `image build --oci` wrote, in place of building it')
+    .option('--probe', 'the image of the probes, in place of that of the executor')
+    .option('--both', 'both images: that of the probes to the repository of this name and "-probe"')
     .option('--ca <file>', 'PEM file with the CA of the registry')
     .action(action(() => import('./commands/image-push.ts')));
 }

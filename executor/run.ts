@@ -50,7 +50,7 @@ export type EvidenceMaker = (parts: {
   readonly signal: AbortSignal;
 }) => { readonly source: EvidenceSource; readonly running: Promise<void> };
 
-export type EvidencePace = Pick<ObserverOptions, 'openEveryMs' | 'settledEveryMs'>;
+export type EvidencePace = Pick<ObserverOptions, 'openEveryMs' | 'settledEveryMs' | 'drainPace'>;
 
 export interface ExecutorOptions {
   readonly credentials: CredentialSource;
@@ -68,6 +68,8 @@ export interface ExecutorOptions {
   readonly bypassGates?: readonly string[];
   /** Milliseconds of every Lease in place of the usual ones; refused like bypassed gates where it is no test cluster. */
   readonly testLeaseMs?: number;
+  /** Milliseconds between rounds of observation in place of the usual ones; refused alike. */
+  readonly testObserveMs?: number;
   readonly retain?: number;
   /** Port of metrics on the loopback address; 0 takes a free one, absent or taken by another process serves none. */
   readonly metricsPort?: number;
@@ -81,6 +83,8 @@ export interface ExecutorOptions {
   readonly reflector?: Partial<ReflectorTimings>;
   /** How evidence is gathered; absent: nothing observes, and no gate for evidence opens. One is made for each term. */
   readonly evidence?: EvidenceMaker;
+  /** Where the workloads of networks are that are observed; kube-system by default. */
+  readonly evidenceNamespaces?: readonly string[];
   /** How many nodes are asked for evidence at a time. */
   readonly evidenceAtOnce?: number;
   /** How nodes are looked at before a first install; absent: they are not looked at. */
@@ -91,12 +95,16 @@ export interface ExecutorOptions {
   readonly flux?: Partial<FluxOptions>;
   /** Wraps the transport; for tests that count, delay or lose requests. */
   readonly wrapTransport?: (transport: Transport) => Transport;
+  /** Wraps the client that a term works with; for measurements that leave something out. */
+  readonly wrapClient?: (client: KubeClient) => KubeClient;
   readonly log?: (level: LogLevel, message: string, fields?: Readonly<Record<string, unknown>>) => void;
   /** Told once metrics are served. */
   readonly onListening?: (port: number) => void;
   /** Told once the status page is served. */
   readonly onPage?: (port: number) => void;
 }
+
+type TestOptions = Pick<ExecutorOptions, 'bypassGates' | 'testLeaseMs' | 'testObserveMs'>;
 
 /**
  * Gates that may be bypassed here.
@@ -105,10 +113,10 @@ export interface ExecutorOptions {
 async function permittedBypass(
   client: KubeClient,
   namespace: string,
-  { bypassGates: gates = [], testLeaseMs }: Pick<ExecutorOptions, 'bypassGates' | 'testLeaseMs'>,
+  { bypassGates: gates = [], testLeaseMs, testObserveMs }: TestOptions,
   signal: AbortSignal,
 ): Promise<ReadonlySet<string>> {
-  if (gates.length === 0 && testLeaseMs === undefined) return new Set();
+  if (gates.length === 0 && testLeaseMs === undefined && testObserveMs === undefined) return new Set();
   const found = await client.get({ apiVersion: 'v1', kind: 'Namespace', name: namespace }, { signal });
   const marked = found.type === 'found' && found.object.metadata.labels?.[labels.testCluster] === 'true';
   if (marked) return new Set(gates);
@@ -120,20 +128,23 @@ async function permittedBypass(
       },
     ]);
   const unlabelled = `namespace ${namespace} is not labelled ${labels.testCluster}=true`;
-  throw new ProblemError([
-    gates.length > 0
-      ? {
-          reason: 'BypassRefused',
-          message: `gates ${gates.join(', ')} can not be bypassed: ${unlabelled}`,
-          remedy:
-            'start the executor without --test-bypass-gates; only a test cluster may go past gates without looking',
-        }
-      : {
-          reason: 'BypassRefused',
-          message: `Leases can not be shortened: ${unlabelled}`,
-          remedy: 'start the executor without --test-lease-duration; shorter Leases forgive less delay',
-        },
-  ]);
+  const refused = (what: string, remedy: string): never => {
+    throw new ProblemError([{ reason: 'BypassRefused', message: `${what}: ${unlabelled}`, remedy }]);
+  };
+  if (gates.length > 0)
+    return refused(
+      `gates ${gates.join(', ')} can not be bypassed`,
+      'start the executor without --test-bypass-gates; only a test cluster may go past gates without looking',
+    );
+  if (testLeaseMs !== undefined)
+    return refused(
+      'Leases can not be shortened',
+      'start the executor without --test-lease-duration; shorter Leases forgive less delay',
+    );
+  return refused(
+    'rounds of observation can not be hastened',
+    'start the executor without --test-observe-interval; sidecars and API server get their rest',
+  );
 }
 
 /**
@@ -142,9 +153,14 @@ async function permittedBypass(
  * @throws ProblemError for options that this cluster refuses.
  */
 export async function runExecutor(given: ExecutorOptions, signal: AbortSignal): Promise<void> {
-  const { testLeaseMs } = given;
-  const options =
-    testLeaseMs === undefined ? given : { ...given, lease: { ...leaseTimings(testLeaseMs), ...given.lease } };
+  const { testLeaseMs, testObserveMs } = given;
+  const options: ExecutorOptions = {
+    ...given,
+    ...(testLeaseMs === undefined ? {} : { lease: { ...leaseTimings(testLeaseMs), ...given.lease } }),
+    ...(testObserveMs === undefined
+      ? {}
+      : { evidencePace: { openEveryMs: testObserveMs, settledEveryMs: testObserveMs, ...given.evidencePace } }),
+  };
   const { clock, random, namespace = systemNamespace, log = () => undefined } = options;
   const registry = new Registry();
   const metrics = executorMetrics(registry);
@@ -165,6 +181,7 @@ export async function runExecutor(given: ExecutorOptions, signal: AbortSignal): 
         contact.attempted(attempt);
       },
     });
+  const { wrapClient = (plain: KubeClient): KubeClient => plain } = options;
   const client = clientOver(send);
   const unserved = (error: unknown): undefined => {
     log('warn', `metrics are not served: ${error instanceof Error ? error.message : String(error)}`);
@@ -184,6 +201,7 @@ export async function runExecutor(given: ExecutorOptions, signal: AbortSignal): 
   try {
     const bypassGates = await permittedBypass(client, namespace, options, signal);
     if (testLeaseMs !== undefined) log('warn', 'Leases are shortened', { testLeaseMs });
+    if (testObserveMs !== undefined) log('warn', 'rounds of observation are hastened', { testObserveMs });
     if (bypassGates.size > 0) log('warn', 'gates are bypassed', { gates: [...bypassGates] });
     const seat = new Seat(signal);
     await lead(
@@ -206,7 +224,7 @@ export async function runExecutor(given: ExecutorOptions, signal: AbortSignal): 
               { ...options, namespace, log },
               // A client of its own: nothing that an earlier term has discovered is taken for true.
               {
-                client: clientOver(guardedTransport(send, () => void lease.check())),
+                client: wrapClient(clientOver(guardedTransport(send, () => void lease.check()))),
                 contact,
                 metrics,
                 networkMetrics,
@@ -353,8 +371,9 @@ function observation(options: Settled, client: KubeClient, signal: AbortSignal):
     client,
     clock,
     random,
-    namespace: networkNamespace,
-    onNode: () => observer.hurry(),
+    namespaces: options.evidenceNamespaces ?? [networkNamespace],
+    onNode: () => observer.hurryNodes(),
+    onService: () => observer.hurry(),
     onProblem: (message) => log('warn', message),
     ...(reflector === undefined ? {} : { timings: reflector }),
   });

@@ -1,6 +1,6 @@
 import { formatDuration } from '../../constructs/lib/duration.ts';
 import { askLeader, askPage } from '../../executor/page/ask.ts';
-import type { EvidenceReport, InstallationEvidence } from '../../executor/page/evidence.ts';
+import type { DrainReport, EvidenceReport, InstallationEvidence } from '../../executor/page/evidence.ts';
 import { FailedWithProblems } from '../failure.ts';
 import { type CommonOptions, type ExitCode, exitCodes, type Invocation } from '../invocation.ts';
 import { withClient } from '../kube.ts';
@@ -82,6 +82,22 @@ function installationText(one: InstallationEvidence, node: string | undefined): 
       return [name, ...cells.map(({ word }) => word || '-'), cells.flatMap(({ detail }) => detail ?? []).join('; ')];
     }),
   );
+  lines.push(...drainLines(one.drains ?? [], node));
   if (node !== undefined && one.nodes.length === 0) lines.push('', `node ${node} was not asked for anything`);
   return lines.join('\n');
+}
+
+/** What stands in the way of taking nodes away: of the one that is asked for, or of those that are cordoned. */
+function drainLines(drains: readonly DrainReport[], node: string | undefined): string[] {
+  const shown = drains.filter(({ cordoned }) => node !== undefined || cordoned);
+  const rows = shown.flatMap(({ node: at, state, ageMs, blockers, unknown }) => {
+    const why = [...blockers, ...unknown];
+    const head = [at, state, `${formatDuration(ageMs)} ago`];
+    if (why.length === 0) return [[...head, '-', '']];
+    return why.map(({ reason, message }, n) => [...(n === 0 ? head : ['', '', '']), reason, message]);
+  });
+  const others = drains.length - shown.length;
+  const rest = others === 0 ? [] : [`${others} nodes are not cordoned; --node NAME tells what each would take along`];
+  const all = [...(rows.length === 0 ? [] : [table(['DRAIN', 'STATE', 'SEEN', 'REASON', 'MESSAGE'], rows)]), ...rest];
+  return all.length === 0 ? [] : ['', ...all];
 }

@@ -3,7 +3,7 @@ import { hostname } from 'node:os';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import pino from 'pino';
 import { Registry } from 'prom-client';
-import { networkNamespace, ports } from '../../constructs/api/constants.ts';
+import { networkNamespace, ports, timings } from '../../constructs/api/constants.ts';
 import { parseDuration } from '../../constructs/lib/duration.ts';
 import type { JsonObject } from '../../constructs/lib/json.ts';
 import { redact, redactObject } from '../../constructs/lib/redact.ts';
@@ -27,9 +27,12 @@ interface ExecutorFlags {
   readonly planOnly?: boolean;
   readonly allowUnsigned?: boolean;
   readonly evidence?: boolean;
+  readonly evidenceNamespaces: string;
+  readonly evidenceAtOnce: number;
   readonly fluxNamespaces?: string;
   readonly testBypassGates?: string;
   readonly testLeaseDuration?: number;
+  readonly testObserveInterval?: number;
   readonly retain: number;
   readonly metricsPort: number;
   readonly pagePort: number;
@@ -38,6 +41,12 @@ interface ExecutorFlags {
 function whole(text: string): number {
   if (!/^\d+$/.test(text)) throw new InvalidArgumentError('a whole number is needed');
   return Number(text);
+}
+
+function fewAtOnce(text: string): number {
+  const n = whole(text);
+  if (n < 1 || n > 64) throw new InvalidArgumentError('a number from 1 to 64 is needed');
+  return n;
 }
 
 function duration(text: string): number {
@@ -138,8 +147,16 @@ export function executorCommand(invocation: Invocation): Command {
     .option('--allow-unsigned', 'accept payloads that nobody signed; shown as condition Unverified')
     .option('--flux-namespaces <names>', 'namespaces whose Flux sources a Release may name, separated by commas')
     .option('--evidence', 'ask the probes beside the daemons of OVN what they see')
+    .option('--evidence-namespaces <names>', 'where those daemons are, separated by commas', networkNamespace)
+    .option(
+      '--evidence-at-once <n>',
+      'how many nodes are asked at a time; with a thousand of them sixteen',
+      fewAtOnce,
+      timings.evidence.nodeConcurrency,
+    )
     .option('--test-bypass-gates <types>', 'gates to go past without looking; only in a test cluster')
     .option('--test-lease-duration <duration>', 'shorter Leases; only in a test cluster', duration)
+    .option('--test-observe-interval <duration>', 'pause between rounds; only in a test cluster', duration)
     .option('--retain <n>', 'how many payloads are kept', whole, 3)
     .option('--metrics-port <port>', 'port of metrics on the loopback address', whole, ports.metrics)
     .option('--page-port <port>', 'port of the status page on the loopback address', whole, ports.page)
@@ -150,6 +167,7 @@ export function executorCommand(invocation: Invocation): Command {
       const access = credentials(flags, invocation);
       if (flags.role === 'addresses') return addresses(flags, access, log, invocation);
       const tell = (level: 'info' | 'warn', message: string): void => log[level](redact(message));
+      const evidenceNamespaces = [...words(flags.evidenceNamespaces)];
       await runExecutor(
         {
           credentials: access,
@@ -163,17 +181,20 @@ export function executorCommand(invocation: Invocation): Command {
           flux: { namespaces: words(flags.fluxNamespaces) },
           bypassGates: words(flags.testBypassGates),
           ...(flags.testLeaseDuration === undefined ? {} : { testLeaseMs: flags.testLeaseDuration }),
+          ...(flags.testObserveInterval === undefined ? {} : { testObserveMs: flags.testObserveInterval }),
           retain: flags.retain,
           metricsPort: flags.metricsPort,
           pagePort: flags.pagePort,
           ...(flags.evidence === true
             ? {
+                evidenceNamespaces,
+                evidenceAtOnce: flags.evidenceAtOnce,
                 // Whoever brings probes to the nodes can have them looked at first.
                 preflight: {},
                 evidence: (parts) =>
                   evidenceSource({
                     ...parts,
-                    probeNamespace: networkNamespace,
+                    probeNamespaces: evidenceNamespaces,
                     credentials: access,
                     log: tell,
                     peers: inClusterPeers({ ...parts, databases: peerDatabases(parts.clock) }),

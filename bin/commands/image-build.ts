@@ -11,15 +11,17 @@ import { sizeText } from '../progress.ts';
 
 export interface Options extends CommonOptions {
   readonly oci?: string;
+  readonly probe?: boolean;
 }
 
-/** `keelson image build`: the image of this very program, into a folder or just to know its digest. */
+/** `keelson image build`: the image of this very program, or of its probes, into a folder or just to know its digest. */
 export async function run(invocation: Invocation, options: Options): Promise<ExitCode> {
   const { oci } = options;
+  const name = options.probe === true ? 'probe' : 'executor';
   if (oci === undefined) {
     const scratch = await scratchFolder(tmpdir(), 'keelson-image-');
     try {
-      tell(invocation, options, await buildProgramImage(scratch.path));
+      tell(invocation, options, await buildProgramImage(name, scratch.path));
     } finally {
       await scratch.dispose();
     }
@@ -27,7 +29,7 @@ export async function run(invocation: Invocation, options: Options): Promise<Exi
   }
   const folder = resolve(invocation.cwd, oci);
   await refuseFull(folder, oci);
-  tell(invocation, options, await buildProgramImage(folder));
+  tell(invocation, options, await buildProgramImage(name, folder));
   return exitCodes.done;
 }
 

@@ -11,7 +11,7 @@ import { withBreaker } from '../../renderer/oci/breaker.ts';
 import { readLayout } from '../../renderer/oci/layout.ts';
 import { formatReference, normalizeImageRef, type Reference, registryHosts } from '../../renderer/oci/reference.ts';
 import { FailedWithProblems } from '../failure.ts';
-import { buildProgramImage } from '../imaging.ts';
+import { buildProgramImage, type ImageName } from '../imaging.ts';
 import { type CommonOptions, type ExitCode, exitCodes, type Invocation } from '../invocation.ts';
 import { print } from '../output.ts';
 import { connect } from '../supply.ts';
@@ -21,29 +21,72 @@ export interface Options extends CommonOptions {
   readonly to: string;
   readonly from?: string;
   readonly ca?: string;
+  readonly probe?: boolean;
+  readonly both?: boolean;
+}
+
+interface Pushed {
+  readonly reference: string;
+  readonly digest: string;
 }
 
 const patience = { attempts: 4, initialMs: 500, factor: 2, maxMs: 10_000, jitter: 0.2 };
 
-/** `keelson image push`: builds the image of this program, sends it, and prints the line for `cluster.yaml`. */
+/** `keelson image push`: builds the image of this program, of its probes, or both, sends it, and prints the lines for `cluster.yaml`. */
 export async function run(invocation: Invocation, options: Options): Promise<ExitCode> {
   const to = placeOf(options.to);
+  if (options.both === true) {
+    refuseBeside(options);
+    const executor = await pushOne(invocation, options, 'executor', to);
+    const probe = await pushOne(invocation, options, 'probe', { ...to, repository: `${to.repository}-probe` });
+    print(invocation, options.output, { executor, probe }, () => lines({ executor, probe }));
+    return exitCodes.done;
+  }
+  const name = options.probe === true ? 'probe' : 'executor';
+  const pushed = await pushOne(invocation, options, name, to);
+  print(invocation, options.output, pushed, () => lines({ [name]: pushed }));
+  return exitCodes.done;
+}
+
+/** @throws ProblemError where both images are asked for, and one of them as well. */
+function refuseBeside({ from, probe }: Options): void {
+  const beside = [...(from === undefined ? [] : ['--from']), ...(probe === true ? ['--probe'] : [])];
+  if (beside.length === 0) return;
+  throw new ProblemError([
+    {
+      reason: 'CommandInvalid',
+      message: `--both builds and sends two images, and ${beside.join(' and ')} is about one`,
+      value: beside.join(' '),
+      remedy: 'leave one of them out',
+    },
+  ]);
+}
+
+async function pushOne(
+  invocation: Invocation,
+  options: Options,
+  name: ImageName,
+  to: Reference & { readonly tag: string },
+): Promise<Pushed> {
   const scratch = await scratchFolder(tmpdir(), 'keelson-image-');
   try {
     const layout = options.from === undefined ? scratch.path : resolve(invocation.cwd, options.from);
     const digest =
-      options.from === undefined ? (await buildProgramImage(layout)).digest : await onlyImage(layout, options.from);
+      options.from === undefined
+        ? (await buildProgramImage(name, layout)).digest
+        : await onlyImage(layout, options.from);
     await send(invocation, options, { layout, digest, to });
-    const reference = formatReference({ ...to, digest });
-    print(invocation, options.output, { reference, digest }, () => lines(reference));
-    return exitCodes.done;
+    return { reference: formatReference({ ...to, digest }), digest };
   } finally {
     await scratch.dispose();
   }
 }
 
 /** For people: what to commit. */
-const lines = (reference: string): string => ['spec:', '  images:', `    executor: ${reference}`].join('\n');
+const lines = (images: Readonly<Partial<Record<ImageName, Pushed>>>): string =>
+  ['spec:', '  images:', ...Object.entries(images).map(([name, { reference }]) => `    ${name}: ${reference}`)].join(
+    '\n',
+  );
 
 /** Where it goes; the tag is this version's unless one is named. @throws ProblemError */
 function placeOf(text: string): Reference & { readonly tag: string } {

@@ -1,16 +1,16 @@
 import { createTwoFilesPatch } from 'diff';
-import type { PayloadContent } from '../../constructs/api/payload.ts';
 import { courierFolders, type Tree } from '../../constructs/api/tree.ts';
 import { describeObject, parseObjectId } from '../../constructs/lib/names.ts';
 import { ProblemError } from '../../constructs/lib/problems.ts';
 import { redact } from '../../constructs/lib/redact.ts';
-import { acceptedContents } from '../../executor/observe/accepted.ts';
+import type { RenderedPayload } from '../../executor/network/injected.ts';
+import { acceptedPayloads } from '../../executor/observe/accepted.ts';
 import type { Rendered } from '../../renderer/render.ts';
 import { type ClusterFolder, clusterFolders, readFolder } from '../clusters.ts';
 import { type CommonOptions, type ExitCode, exitCodes, type Invocation } from '../invocation.ts';
 import { withClient } from '../kube.ts';
 import { print } from '../output.ts';
-import { changesAnything, contentsOf, type PlannedRelease, planRelease } from '../planning.ts';
+import { changesAnything, type PlannedRelease, payloadsOf, planRelease } from '../planning.ts';
 import { placeOf, readPublished } from '../published.ts';
 import { render, tellWarnings } from '../rendering.ts';
 import { filesAt } from '../revision.ts';
@@ -66,9 +66,12 @@ async function planOne(invocation: Invocation, options: Options, folder: Cluster
   };
   const before = await standing(invocation, options, folder, renderAt);
   const after = await renderAt(options.to, before.tree);
-  const old = before.contents;
+  const old = before.payloads;
   const { spec, metadata } = after.loaded.cluster;
-  const releases = after.releases.map(({ name, index }) => planRelease(name, old.get(name), index.content, spec));
+  const releases = after.releases.map(({ name, index, objects }) => {
+    const next = { content: index.content, object: (id: string) => objects.get(id) };
+    return planRelease(name, old.get(name), next, spec);
+  });
   const names = new Set(after.releases.map(({ name }) => name));
   return {
     cluster: metadata.name,
@@ -83,7 +86,7 @@ async function planOne(invocation: Invocation, options: Options, folder: Cluster
 interface Standing {
   readonly name: string;
   readonly tree: Tree;
-  readonly contents: ReadonlyMap<string, PayloadContent>;
+  readonly payloads: ReadonlyMap<string, RenderedPayload>;
 }
 
 /** What the plan starts from: a revision of the specs, what is published, or what the cluster enforces. */
@@ -95,16 +98,20 @@ async function standing(
 ): Promise<Standing> {
   if (options.from !== undefined) {
     const { tree } = await renderAt(options.from);
-    return { name: options.from, tree, contents: contentsOf(tree) };
+    return { name: options.from, tree, payloads: payloadsOf(tree) };
   }
   const place = await placeOf(invocation, folder, await readFolder(folder));
   const { commit, tree } = await readPublished(place);
-  if (options.live !== true) return { name: commit ?? 'nothing published yet', tree, contents: contentsOf(tree) };
+  if (options.live !== true) return { name: commit ?? 'nothing published yet', tree, payloads: payloadsOf(tree) };
   const { namespace } = place.cluster.spec.executor;
-  const contents = await withClient(invocation, options, (client) =>
-    acceptedContents(client, namespace, invocation.signal),
+  const accepted = await withClient(invocation, options, (client) =>
+    acceptedPayloads(client, namespace, invocation.signal),
   );
-  return { name: 'what the cluster enforces', tree, contents };
+  const payloads = [...accepted].map(([release, { index, objects }]) => {
+    const payload: RenderedPayload = { content: index.content, object: (id) => objects.get(id) };
+    return [release, payload] as const;
+  });
+  return { name: 'what the cluster enforces', tree, payloads: new Map(payloads) };
 }
 
 const isAround = (path: string): boolean => /^(sync\/10-system|sync\/30-specs|courier)\//.test(path);

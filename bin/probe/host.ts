@@ -1,8 +1,8 @@
-import { readFile, writeFile } from 'node:fs/promises';
 import { isAbsolute } from 'node:path';
 import { parseArgs } from 'node:util';
 import { noncePattern } from '../../constructs/api/evidence/words.ts';
 import { preflight } from '../../constructs/api/preflight.ts';
+import { readFile, writeFile } from '../../constructs/lib/files.ts';
 import { hostCollectors } from '../../probes/host/collect.ts';
 import { hostMessage } from '../../probes/host/message.ts';
 import { answer } from '../../probes/server/answer.ts';

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
 import { networkProbe } from '../../constructs/api/constants.ts';
+import { readFile } from '../../constructs/lib/files.ts';
 import { redact } from '../../constructs/lib/redact.ts';
 import { centralCollectors } from '../../probes/central/collect.ts';
 import { chassisCollectors } from '../../probes/chassis/collect.ts';

@@ -28,6 +28,8 @@ import { closingWords, type QuickstartCourier } from './words.ts';
 
 const root = clustersDirectory(process.env);
 const readyLimitMs = 15 * 60_000;
+/** Of what is told while something is waited for. */
+const lineLength = 240;
 
 async function down(place: Place, say: Say): Promise<void> {
   await say.step('Removing the cluster and everything the quickstart made', async () => {
@@ -60,41 +62,35 @@ async function ground(courier: QuickstartCourier, say: Say, signal: AbortSignal)
   return { cluster, chartDigest, helm, flux };
 }
 
-/** One line of the workloads' state for people, and whether the wait is over. */
-async function look(cluster: Cluster): Promise<{ done: boolean; text: string }> {
-  const path = '{range .status.conditions[*]}{.type}={.status}:{.message}{"\\n"}{end}';
-  const network = await cluster.kubectl(['-n', 'kube-system', 'get', 'koi', 'local', '-o', `jsonpath=${path}`]);
-  const demo = await cluster.kubectl([
-    '-n',
-    'keelson-system',
-    'get',
-    'release',
-    'manifests-demo',
-    '-o',
-    `jsonpath=${path}`,
+/** How far network and demo are, in a line each for people, and whether the wait is over. */
+async function look(cluster: Cluster): Promise<{ done: boolean; lines: readonly string[] }> {
+  const path = '{range .status.conditions[*]}{.type}={.status} {.reason}: {.message}{"\\n"}{end}';
+  const conditions = (namespace: string, ...object: string[]): Promise<string> =>
+    cluster.kubectl(['-n', namespace, 'get', ...object, '-o', `jsonpath=${path}`]);
+  const [network, demo] = await Promise.all([
+    conditions('kube-system', 'koi', 'local'),
+    conditions('keelson-system', 'release', 'manifests-demo'),
   ]);
-  const line = (text: string, type: string): string =>
-    text.split('\n').find((each) => each.startsWith(`${type}=`)) ?? `${type}=?`;
-  const [workloads, ready] = [line(network, 'WorkloadsReady'), line(demo, 'Ready')];
+  const ready = (text: string): string => text.split('\n').find((each) => each.startsWith('Ready=')) ?? 'Ready=?';
   return {
-    done: workloads.startsWith('WorkloadsReady=True') && ready.startsWith('Ready=True'),
-    text: `network ${workloads}; demo ${ready}`,
+    done: [network, demo].every((text) => ready(text).startsWith('Ready=True')),
+    lines: [`network  ${ready(network)}`, `demo     ${ready(demo)}`],
   };
 }
 
 async function untilReady(cluster: Cluster, say: Say, signal: AbortSignal): Promise<void> {
-  let told = '';
+  const told = new Set<string>();
   await waitFor({
-    what: 'the workloads of the network and the demo',
+    what: 'the network and the demo to be Ready',
     limitMs: readyLimitMs,
     intervalMs: 3_000,
     clock: systemClock,
     signal,
     async probe(saw) {
-      const { done, text } = await look(cluster);
-      saw(text);
-      if (text !== told) say.note(text.slice(0, 300));
-      told = text;
+      const { done, lines } = await look(cluster);
+      saw(lines.join('; '));
+      for (const line of lines.filter((each) => !told.has(each))) say.note(line.slice(0, lineLength));
+      for (const line of lines) told.add(line);
       return done ? true : undefined;
     },
   });
@@ -128,14 +124,13 @@ async function up(place: Place, courier: QuickstartCourier, say: Say, signal: Ab
   await keelson('Resolving chart and images to digests', 'lock');
   await commitSpecs(place, 'Add inventory and lock');
   await keelson('Rendering, signing and committing', 'publish');
-  await cluster.kubectl(['create', 'namespace', 'keelson-system']);
-  await cluster.kubectl(['label', 'namespace', 'keelson-system', 'keelson.dev/test-cluster=true']);
   const trust = ['--trust', join(place.keys, 'signing.key.pub')];
   // Flux comes after the network that it needs; the executor and `deliver` need none.
   const before = flux === undefined ? [] : ['--no-courier'];
   await keelson('Bringing the executor into the cluster', 'bootstrap', ...trust, ...before);
   await keelson('Delivering what was published', 'deliver');
-  await say.step('Waiting for the workloads', () => untilReady(cluster, say, signal));
+  await say.step('Waiting until everything was looked at', () => untilReady(cluster, say, signal));
+  await keelson('What was seen', 'status');
   if (flux === undefined || git === undefined) return;
   const bootstrap = (): Promise<void> => keelson('Pointing Flux at the published tree', 'bootstrap');
   await startFlux(cluster, { images: flux, git, say, bootstrap });

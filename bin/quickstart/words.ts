@@ -43,7 +43,7 @@ ${bold('Five things to try')}
   5. Watch everything tell its story.
      ${command('keelson status -w')}
 
-The network's Release stays Ready=Unknown: gates that need probes were passed without looking, on this test cluster only.
+The network is Ready since sidecars beside its daemons, and packets between its pods, say so: ${command('keelson evidence')}.
 Remove all of it with ${command('npm run quickstart -- --down')}.
 `;
 }

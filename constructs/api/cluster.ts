@@ -165,6 +165,9 @@ export const clusterSpec = z
           .meta({ description: 'Address of the API server that needs neither DNS nor a cluster address.' }),
         nodeSelector: stringMap(16).optional().meta({ description: 'Nodes that may run the executor.' }),
         retain: z.int().min(1).max(10).default(3).meta({ description: 'Payloads that are kept per release.' }),
+        evidenceAtOnce: z.int().min(1).max(64).optional().meta({
+          description: 'Nodes that are asked for evidence at a time; four when absent. A thousand nodes want sixteen.',
+        }),
         monitoring: z.enum(['none', 'configMaps', 'prometheusRule']).default('none').meta({
           description:
             'Dashboard and alert rules: none, both as ConfigMaps, or the rules as a PrometheusRule, whose definition must be there before.',
@@ -176,6 +179,10 @@ export const clusterSpec = z
         testLeaseDuration: duration().optional().meta({
           description:
             'How long a Lease counts in a test cluster, in place of 30s: a crashed replica is followed sooner, and less delay is forgiven. Refused like testBypassGates.',
+        }),
+        testObserveInterval: duration().optional().meta({
+          description:
+            'Pause between rounds of observation in a test cluster, in place of 5s and 8s: a fault is told sooner. Refused like testBypassGates.',
         }),
       })
       .prefault({})
@@ -204,6 +211,10 @@ export const clusterSpec = z
               .max(32)
               .default([])
               .meta({ description: 'User and group names of people, besides group system:masters.' }),
+            authority: requiredText(253).optional().meta({
+              description:
+                'User name of who brings Secret keelson-evidence-ca in place of the executor, such as the account of cert-manager.',
+            }),
           })
           .optional()
           .meta({ description: 'Who may write Releases, payloads and trust objects.' }),

@@ -110,6 +110,9 @@ export const leaseNames = {
 /** Secret that holds the public keys whose signatures are accepted. */
 export const trustSecret = 'keelson-trust';
 
+/** Secret of the keys that Kube-OVN speaks TLS with, where a specification names no other. */
+export const ovnTLSSecret = 'kube-ovn-tls';
+
 /** Secret of the authority that signs for the executor and its probes; lies beside the executor. */
 export const evidenceSecret = 'keelson-evidence-ca';
 /** ConfigMap, beside the probes, of the authorities that they believe. */
@@ -152,6 +155,9 @@ export const probeContainers = {
   network: 'keelson-network-probe',
 } as const;
 
+/** Volumes that a probe beside daemons brings: its token and anchor, and the empty one over the usual place of tokens. */
+export const probeVolumes = { evidence: 'keelson-evidence', noToken: 'keelson-no-token' } as const;
+
 /** Objects of the network probe. Its ports are inside its own pods, and none of the host's. */
 export const networkProbe = {
   clients: 'keelson-network-client',
@@ -176,6 +182,7 @@ export const timings = {
     certificateMs: 86_400_000,
     leaderProbeMs: 5_000,
     nodeProbeMs: 10_000,
+    retryMs: 10_000,
     freshMs: 60_000,
   },
 } as const;

@@ -58,18 +58,31 @@ export interface LedgerConfigMap extends ReleaseConfigMap {
 /** Key of the one member of `data`. */
 export const ledgerKey = 'entries.json';
 
-/** Shard of an id among `shards`, a power of two. Doubling moves an id from n to n or to n + shards, nowhere else. */
-const shardOf = (id: string, shards: number): number => Number.parseInt(sha256Hex(id).slice(0, 8), 16) % shards;
+/** One entry as it is stored, and the number that decides over its shard. */
+interface Part {
+  readonly place: number;
+  readonly text: string;
+}
+
+/**
+ * Entries in order. The shard of a part among `shards`, a power of two, is the rest of its number: doubling moves an id from n
+ * to n or to n + shards, nowhere else.
+ */
+const partsOf = (ledger: Ledger): Part[] =>
+  sortedEntries(ledger).map((entry) => ({
+    place: Number.parseInt(sha256Hex(entry.id).slice(0, 8), 16),
+    text: canonicalJson(entry as unknown as JsonValue),
+  }));
 
 const marks = (shards: number): Record<string, string> => ({
   [annotations.shards]: String(shards),
   [annotations.ledgerFormat]: String(ledgerFormatVersion),
 });
 
-const shardTexts = (ledger: Ledger, shards: number): string[] => {
-  const parts: LedgerEntry[][] = Array.from({ length: shards }, () => []);
-  for (const entry of sortedEntries(ledger)) parts[shardOf(entry.id, shards)]?.push(entry);
-  return parts.map((part) => canonicalJson(part as unknown as JsonValue));
+const shardTexts = (parts: readonly Part[], shards: number): string[] => {
+  const texts: string[][] = Array.from({ length: shards }, () => []);
+  for (const { place, text } of parts) texts[place % shards]?.push(text);
+  return texts.map((each) => `[${each.join(',')}]`);
 };
 
 /**
@@ -84,20 +97,21 @@ export function encodeLedger(
   ledger: Ledger,
   target: { release: string; namespace: string; minShards?: number },
 ): LedgerConfigMap[] {
+  const parts = partsOf(ledger);
   let shards = Math.max(1, target.minShards ?? 1);
-  let texts = shardTexts(ledger, shards);
-  while (texts.some((part) => Buffer.byteLength(part) > limits.chunkBytes)) {
+  let texts = shardTexts(parts, shards);
+  while (texts.some((each) => Buffer.byteLength(each) > limits.chunkBytes)) {
     shards *= 2;
-    texts = shardTexts(ledger, shards);
+    texts = shardTexts(parts, shards);
   }
-  return texts.map((part, n) => ({
+  return texts.map((each, n) => ({
     apiVersion: 'v1',
     kind: 'ConfigMap',
     metadata: {
       ...releaseMetadata('ledger', target, configMapNames.ledger(target.release, n)),
       annotations: marks(shards),
     },
-    data: { [ledgerKey]: part },
+    data: { [ledgerKey]: each },
   }));
 }
 

@@ -1,7 +1,7 @@
 import { sha256Hex } from '../lib/digest.ts';
 import { canonicalJson, isObject, type JsonObject, type JsonValue } from '../lib/json.ts';
 import type { Problem } from '../lib/problems.ts';
-import { gzipFixed, packTar, readTarGz, type TarFile, UnsafeArchive } from '../lib/tar.ts';
+import { gzipFixed, packTar, readPacked, type TarFile, UnsafeArchive } from '../lib/tar.ts';
 import { parseYaml } from '../lib/yaml.ts';
 import { limits, payloadFormatVersion } from './constants.ts';
 import {
@@ -63,7 +63,7 @@ export async function decodePayload(archive: Uint8Array): Promise<Shaped<Payload
     return { ok: false, problems: [damaged(`the archive is over ${limits.archiveBytes} bytes`)] };
   let files: TarFile[];
   try {
-    files = await readTarGz(archive, {
+    files = await readPacked(archive, {
       maxFiles: limits.objects + 1,
       maxFileBytes: limits.indexBytes,
       maxTotalBytes: limits.unpackedBytes,
@@ -106,7 +106,7 @@ export function readIndex(bytes: Uint8Array | undefined): Shaped<PayloadIndex> {
   const at = { file: indexFile };
   if (bytes === undefined) return refused(damaged('the index is missing', at));
   if (bytes.byteLength > limits.indexBytes) return refused(damaged(`the index is over ${limits.indexBytes} bytes`, at));
-  const raw = parseJson(bytes);
+  const raw = parseJson(textOf(bytes));
   if (!isObject(raw)) return refused(damaged('the index is not a JSON object', at));
   const version = raw.formatVersion;
   if (typeof version === 'number' && version > payloadFormatVersion)
@@ -120,9 +120,17 @@ export function readIndex(bytes: Uint8Array | undefined): Shaped<PayloadIndex> {
   return readShape(payloadIndex, raw, { reason: 'PayloadIntegrity', file: indexFile });
 }
 
-function parseJson(bytes: Uint8Array): JsonValue | undefined {
+function textOf(bytes: Uint8Array): string | undefined {
   try {
-    return JSON.parse(utf8.decode(bytes)) as JsonValue;
+    return utf8.decode(bytes);
+  } catch {
+    return undefined;
+  }
+}
+
+function parseJson(text: string | undefined): JsonValue | undefined {
+  try {
+    return text === undefined ? undefined : (JSON.parse(text) as JsonValue);
   } catch {
     return undefined;
   }
@@ -176,10 +184,11 @@ function checkObject(
   if (bytes === undefined) return refused(damaged('the file is missing', at));
   if (bytes.byteLength > limits.objectBytes)
     return refused(damaged(`the file is over ${limits.objectBytes} bytes`, at));
-  const value = form === 'archive' ? parseJson(bytes) : parseOneYaml(bytes, file);
+  const found = form === 'archive' ? textOf(bytes) : undefined;
+  const value = form === 'archive' ? parseJson(found) : parseOneYaml(bytes, file);
   if (!isObject(value)) return refused(damaged('the file does not hold one object', at));
   const text = canonical(value);
-  if (text === undefined || (form === 'archive' && text !== utf8.decode(bytes)))
+  if (text === undefined || (form === 'archive' && text !== found))
     return refused(damaged('the file is not canonical JSON', at));
   if (sha256Hex(text) !== entry.sha256)
     return refused(damaged('the file does not have the sha256 that the index lists', at));

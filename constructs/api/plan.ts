@@ -26,7 +26,7 @@ export interface PlanActions {
 }
 
 export interface PlanRisk {
-  readonly kind: 'adopt' | 'take' | 'replace' | 'confirmKind' | 'brakePercent' | 'brakeCount';
+  readonly kind: 'adopt' | 'take' | 'replace' | 'confirmKind' | 'brakePercent' | 'brakeCount' | 'restart';
   readonly ids: readonly string[];
   readonly message: string;
 }
@@ -48,6 +48,8 @@ export interface PlanOptions {
   readonly prune: PrunePolicy;
   /** Decides the class of a change; the one of plain manifests by default. */
   readonly classify?: (previous: PayloadContent | undefined, next: PayloadContent, actions: PlanActions) => ChangeClass;
+  /** What the domain knows of the effects of a change on what runs; asked once it was classified. */
+  readonly effects?: () => readonly PlanRisk[];
   /** `group/Kind` of kinds whose removal needs a person. */
   readonly confirmKinds?: readonly string[];
 }
@@ -184,7 +186,8 @@ export function makePlan(previous: PayloadContent | undefined, next: PayloadCont
   const actions = planActions(previous, next, options.prune);
   const changeClass = (options.classify ?? classifyManifests)(previous, next, actions);
   const take = actions.adopted.length > 0 ? [...(adoptionOf(next)?.takeManagers ?? [])].sort() : [];
-  const risks = findRisks(allObjects(previous), allObjects(next), { actions, take }, options);
+  const found = findRisks(allObjects(previous), allObjects(next), { actions, take }, options);
+  const risks = [...(options.effects?.() ?? []), ...found];
   return {
     digest: digestOf({
       from: previous?.manifestDigest ?? '',

@@ -1,6 +1,7 @@
 import { acceptanceReasons } from './reasons/acceptance.ts';
 import { addressReasons } from './reasons/addresses.ts';
 import { applyReasons } from './reasons/apply.ts';
+import { drainReasons } from './reasons/drain.ts';
 import { evidenceReasons } from './reasons/evidence.ts';
 import { gateReasons } from './reasons/gates.ts';
 import { inputReasons } from './reasons/input.ts';
@@ -19,6 +20,7 @@ export const reasons: readonly Reason[] = [
   ...applyReasons,
   ...gateReasons,
   ...evidenceReasons,
+  ...drainReasons,
   ...addressReasons,
 ];
 

@@ -1,6 +1,6 @@
 import type { Construct } from 'constructs';
 import type { ClusterSpec } from '../api/cluster.ts';
-import { roleName } from '../api/constants.ts';
+import { networkNamespace, roleName } from '../api/constants.ts';
 import type { JsonObject } from '../lib/json.ts';
 import { ManifestObject } from './manifest.ts';
 import { ownLabels } from './system.ts';
@@ -12,8 +12,8 @@ export interface ExecutorOptions {
   readonly pullSecrets: readonly string[];
   /** Namespaces whose Flux sources may be read. */
   readonly fluxNamespaces: readonly string[];
-  /** Whether there are probes to ask. */
-  readonly evidence: boolean;
+  /** Namespaces with probes to ask; without one nobody is asked. */
+  readonly evidence: readonly string[];
 }
 
 const user = 65532;
@@ -78,7 +78,8 @@ function podSpec(options: ExecutorOptions, labels: JsonObject): JsonObject {
 }
 
 function container(options: ExecutorOptions): JsonObject {
-  const { apiServer, namespace, retain, testBypassGates, testLeaseDuration } = options.spec.executor;
+  const { apiServer, evidenceAtOnce, namespace, retain, testBypassGates, testLeaseDuration, testObserveInterval } =
+    options.spec.executor;
   return {
     name: 'executor',
     image: options.image,
@@ -87,9 +88,16 @@ function container(options: ExecutorOptions): JsonObject {
       // The usual variables lead to the cluster address of the API server, which needs a working network.
       ...(apiServer === undefined ? [] : [`--api-server=${apiServer}`]),
       ...(options.fluxNamespaces.length === 0 ? [] : [`--flux-namespaces=${options.fluxNamespaces.join(',')}`]),
-      ...(options.evidence ? ['--evidence'] : []),
+      ...(options.evidence.length === 0 ? [] : ['--evidence']),
+      ...(options.evidence.some((namespace) => namespace !== networkNamespace)
+        ? [`--evidence-namespaces=${options.evidence.join(',')}`]
+        : []),
+      ...(options.evidence.length === 0 || evidenceAtOnce === undefined
+        ? []
+        : [`--evidence-at-once=${evidenceAtOnce}`]),
       ...(testBypassGates.length === 0 ? [] : [`--test-bypass-gates=${testBypassGates.join(',')}`]),
       ...(testLeaseDuration === undefined ? [] : [`--test-lease-duration=${testLeaseDuration}`]),
+      ...(testObserveInterval === undefined ? [] : [`--test-observe-interval=${testObserveInterval}`]),
     ],
     env: [
       { name: 'POD_NAME', valueFrom: { fieldRef: { apiVersion: 'v1', fieldPath: 'metadata.name' } } },

@@ -1,6 +1,14 @@
 import type { Construct } from 'constructs';
 import { argoOf, type ClusterSpec, fluxOf } from '../api/cluster.ts';
-import { annotations, apiGroup, labels, roleName, trustSecret } from '../api/constants.ts';
+import {
+  annotations,
+  apiGroup,
+  evidenceSecret,
+  evidenceTrust,
+  labels,
+  roleName,
+  trustSecret,
+} from '../api/constants.ts';
 import { kinds } from '../api/kinds/index.ts';
 import type { JsonObject } from '../lib/json.ts';
 import { keptByCouriers } from './couriers.ts';
@@ -12,7 +20,7 @@ import { ownLabels } from './system.ts';
 type Spec = Pick<ClusterSpec, 'executor' | 'allow' | 'deletionGuard' | 'delivery'>;
 
 /** What the executor keeps for itself, as ConfigMaps say it. */
-const executorRecords = ['retained', 'ledger', 'plan', 'report', 'uninstall'];
+const executorRecords = ['retained', 'ledger', 'plan', 'report', 'uninstall', 'topology'];
 
 const admission = 'admissionregistration.k8s.io/v1';
 
@@ -114,6 +122,9 @@ const writes = (group: string, resources: string[]): JsonObject => ({
   resources,
 });
 
+const isAccount = (user: string | undefined): string =>
+  user === undefined ? 'false' : `request.userInfo.username == ${JSON.stringify(user)}`;
+
 /** Who always may: the group that no rule of RBAC holds back either. */
 const masters = 'system:masters';
 
@@ -136,25 +147,54 @@ const holding = (what: readonly string[]): string => {
   return `(${prefixes}.exists(prefix, variables.name.startsWith(prefix)) || variables.holds.exists(held, held in ${list(what)}))`;
 };
 
+/** Account of the executor. */
+const executorAccount = ({ executor }: Spec): string =>
+  `system:serviceaccount:${executor.namespace}:${roleName('executor')}`;
+
+/** Whether who asks is among these: by name, or by a group. */
+const isOneOf = (principals: readonly string[]): string =>
+  `request.userInfo.username in ${list(principals)} || (has(request.userInfo.groups) && request.userInfo.groups.exists(group, group in ${list(principals)}))`;
+
+const administrators = ({ allow }: Spec): string[] => [masters, ...(allow.principals?.admins ?? [])];
+
+/** What an administrator does for somebody who is refused. */
+const join = 'let an administrator add your user or group to spec.allow.principals.admins of cluster.yaml';
+
+/** A rule of a policy that knows who asks. */
+const who = (expression: string, rule: string, remedy: string): JsonObject => ({
+  expression: `variables.namespaceGoes || ${expression}`,
+  reason: 'Forbidden',
+  message: `${rule}; ${remedy}`,
+  messageExpression: `request.userInfo.username + " may not write " + request.resource.resource + " " + variables.name + ": " + ${JSON.stringify(`${rule}; ${remedy}`)}`,
+});
+
+/** What is written, by whom, and whether it goes with its namespace. */
+const asked = (spec: Spec): JsonObject[] => [
+  {
+    name: 'name',
+    expression: "string(request.operation == 'DELETE' ? oldObject.metadata.name : object.metadata.name)",
+  },
+  { name: 'executor', expression: `request.userInfo.username == '${executorAccount(spec)}'` },
+  { name: 'admin', expression: isOneOf(administrators(spec)) },
+  {
+    name: 'namespaceGoes',
+    expression:
+      "request.operation == 'DELETE' && namespaceObject != null && has(namespaceObject.metadata.deletionTimestamp)",
+  },
+];
+
 const labelled = `[object, oldObject].filter(each, each != null && has(each.metadata.labels) && '${labels.holds}' in each.metadata.labels)`;
 
 /**
  * Who may write what decides over the cluster: Releases and inbox by the courier and administrators, the executor's own
- * records by the executor, trusted keys by administrators alone. Whoever may do anything else in the cluster, or in this
- * namespace, may not do that.
+ * records by the executor, the authority of evidence by the executor or who is named for it, trusted keys by administrators
+ * alone. Whoever may do anything else in the cluster, or in this namespace, may not do that.
  */
 function writers(spec: Spec): NamedManifest[] {
   const { namespace } = spec.executor;
-  const admins = [masters, ...(spec.allow.principals?.admins ?? [])];
   const courier = courierAccount(spec);
   const through = courier === undefined ? 'deliver as an administrator' : `deliver it through the courier (${courier})`;
-  const join = 'let an administrator add your user or group to spec.allow.principals.admins of cluster.yaml';
-  const who = (expression: string, rule: string, remedy: string): JsonObject => ({
-    expression: `variables.namespaceGoes || ${expression}`,
-    reason: 'Forbidden',
-    message: `${rule}; ${remedy}`,
-    messageExpression: `request.userInfo.username + " may not write " + request.resource.resource + " " + variables.name + ": " + ${JSON.stringify(`${rule}; ${remedy}`)}`,
-  });
+  const authority = spec.allow.principals?.authority;
   return policy('keelson-writers', {
     matchConstraints: {
       namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': namespace } },
@@ -167,28 +207,10 @@ function writers(spec: Spec): NamedManifest[] {
       },
     ],
     variables: [
-      {
-        name: 'name',
-        expression: "string(request.operation == 'DELETE' ? oldObject.metadata.name : object.metadata.name)",
-      },
+      ...asked(spec),
       { name: 'holds', expression: `${labelled}.map(each, string(each.metadata.labels['${labels.holds}']))` },
-      {
-        name: 'executor',
-        expression: `request.userInfo.username == 'system:serviceaccount:${namespace}:${roleName('executor')}'`,
-      },
-      {
-        name: 'admin',
-        expression: `request.userInfo.username in ${list(admins)} || (has(request.userInfo.groups) && request.userInfo.groups.exists(group, group in ${list(admins)}))`,
-      },
-      {
-        name: 'courier',
-        expression: courier === undefined ? 'false' : `request.userInfo.username == ${JSON.stringify(courier)}`,
-      },
-      {
-        name: 'namespaceGoes',
-        expression:
-          "request.operation == 'DELETE' && namespaceObject != null && has(namespaceObject.metadata.deletionTimestamp)",
-      },
+      { name: 'courier', expression: isAccount(courier) },
+      { name: 'authority', expression: isAccount(authority) },
       { name: 'resource', expression: 'request.resource.resource' },
       { name: 'status', expression: "has(request.subResource) && request.subResource == 'status'" },
     ],
@@ -210,7 +232,7 @@ function writers(spec: Spec): NamedManifest[] {
       ),
       who(
         `variables.resource != 'configmaps' || !${holding(executorRecords)} || variables.executor || variables.admin`,
-        'only the executor writes its retained payloads, ledger, plans and reports',
+        'only the executor writes its retained payloads, ledger, plans, reports and records of topologies',
         `an administrator may restore them from a backup; ${join}`,
       ),
       who(
@@ -218,12 +240,47 @@ function writers(spec: Spec): NamedManifest[] {
         'only administrators write the keys that are trusted',
         join,
       ),
+      who(
+        `variables.resource != 'secrets' || variables.name != '${evidenceSecret}' || variables.executor || variables.authority || variables.admin`,
+        'only the executor writes the authority that probes prove themselves by',
+        `name who brings another one in spec.allow.principals.authority of cluster.yaml, or ${join}`,
+      ),
     ],
+  });
+}
+
+/**
+ * Who may tell probes whom to believe: whoever could would have their tokens, and their answers. The ConfigMap is beside the
+ * probes, where more people write than beside the executor.
+ */
+function trustWriters(spec: Spec, namespaces: readonly string[]): NamedManifest[] {
+  if (namespaces.length === 0) return [];
+  return policy('keelson-evidence-trust', {
+    matchConstraints: {
+      namespaceSelector: {
+        matchExpressions: [
+          { key: 'kubernetes.io/metadata.name', operator: 'In', values: [...new Set(namespaces)].sort() },
+        ],
+      },
+      resourceRules: [writes('', ['configmaps'])],
+    },
+    matchConditions: [
+      {
+        name: 'ours',
+        expression: `(request.operation == 'DELETE' ? oldObject : object).metadata.name == '${evidenceTrust.name}'`,
+      },
+    ],
+    variables: asked(spec),
+    validations: [who('variables.executor || variables.admin', 'only the executor tells probes whom to believe', join)],
   });
 }
 
 /** The policies of a cluster whose specs are in these namespaces. */
 export function admissionPolicies(scope: Construct, spec: Spec, namespaces: readonly string[]): ManifestObject[] {
-  const made = [...(spec.deletionGuard ? deletionGuard(spec, namespaces) : []), ...writers(spec)];
+  const made = [
+    ...(spec.deletionGuard ? deletionGuard(spec, namespaces) : []),
+    ...writers(spec),
+    ...trustWriters(spec, namespaces),
+  ];
   return made.map((manifest) => new ManifestObject(scope, manifest));
 }

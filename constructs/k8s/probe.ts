@@ -1,15 +1,15 @@
-import { evidenceMount, evidenceTrust, probeContainers } from '../api/constants.ts';
+import { evidenceMount, evidenceTrust, probeContainers, probeVolumes as volumes } from '../api/constants.ts';
 import { evidenceAudience } from '../api/evidence/identity.ts';
 import type { JsonObject } from '../lib/json.ts';
 
 /**
- * The sidecar that tells the executor what the daemons beside it say. It declares no ports and no probes, so that it neither
+ * The sidecars that tell the executor what the daemons beside them say. Each declares no ports and no probes, so that it neither
  * takes a port from the scheduler nor makes its pod unready; and it has no account at the API server: over the usual
  * place of the token lies an empty volume, and its own token is good for nothing but to prove which pod it is.
  */
 
 export interface SidecarOptions {
-  readonly kind: 'central' | 'chassis';
+  readonly kind: 'central' | 'chassis' | 'drain';
   readonly image: string;
   /** Mounts of the daemons' own folders, as their container has them. */
   readonly folders: readonly JsonObject[];
@@ -17,14 +17,17 @@ export interface SidecarOptions {
   readonly runAsUser?: number;
 }
 
-export interface Sidecar {
-  readonly container: JsonObject;
-  readonly volumes: readonly JsonObject[];
-}
-
-const volumes = { evidence: 'keelson-evidence', noToken: 'keelson-no-token' } as const;
 const usualToken = '/var/run/secrets/kubernetes.io/serviceaccount';
 const tokenSeconds = 3_600;
+
+/**
+ * None, but for a root of whom sockets may be taken: charts give the folders of the daemons to another account each time that
+ * one of their pods starts, and root without this right is nobody there.
+ */
+const capabilitiesOf = (runAsUser: number | undefined): JsonObject => ({
+  drop: ['ALL'],
+  ...(runAsUser === 0 ? { add: ['DAC_OVERRIDE'] } : {}),
+});
 
 const fieldVariable = (name: string, fieldPath: string): JsonObject => ({
   name,
@@ -64,28 +67,26 @@ export const evidenceMounts = (): JsonObject[] => [
   { name: volumes.evidence, mountPath: evidenceMount, readOnly: true },
 ];
 
-export function evidenceSidecar({ kind, image, folders, runAsUser }: SidecarOptions): Sidecar {
-  return {
-    container: {
-      name: probeContainers[kind],
-      image,
-      args: ['probe', kind],
-      env: podIdentity(),
-      resources: { requests: { cpu: '10m', memory: '64Mi' }, limits: { memory: '128Mi' } },
-      securityContext: {
-        ...(runAsUser === undefined ? {} : { runAsUser }),
-        privileged: false,
-        allowPrivilegeEscalation: false,
-        readOnlyRootFilesystem: true,
-        capabilities: { drop: ['ALL'] },
-      },
-      terminationMessagePolicy: 'FallbackToLogsOnError',
-      volumeMounts: [
-        ...folders.map((mount) => ({ ...mount, readOnly: true })),
-        ...evidenceMounts(),
-        { name: volumes.noToken, mountPath: usualToken, readOnly: true },
-      ],
-    },
-    volumes: [...evidenceVolumes(), { name: volumes.noToken, emptyDir: {} }],
-  };
-}
+/** The container. Its volumes are {@link sidecarVolumes}, once for all sidecars of a pod. */
+export const evidenceSidecar = ({ kind, image, folders, runAsUser }: SidecarOptions): JsonObject => ({
+  name: probeContainers[kind],
+  image,
+  args: ['probe', kind],
+  env: podIdentity(),
+  resources: { requests: { cpu: '10m', memory: '64Mi' }, limits: { memory: '128Mi' } },
+  securityContext: {
+    ...(runAsUser === undefined ? {} : { runAsUser }),
+    privileged: false,
+    allowPrivilegeEscalation: false,
+    readOnlyRootFilesystem: true,
+    capabilities: capabilitiesOf(runAsUser),
+  },
+  terminationMessagePolicy: 'FallbackToLogsOnError',
+  volumeMounts: [
+    ...folders.map((mount) => ({ ...mount, readOnly: true })),
+    ...evidenceMounts(),
+    { name: volumes.noToken, mountPath: usualToken, readOnly: true },
+  ],
+});
+
+export const sidecarVolumes = (): JsonObject[] => [...evidenceVolumes(), { name: volumes.noToken, emptyDir: {} }];

@@ -91,7 +91,7 @@ interface Target {
 }
 
 /** Objects of the payloads, and those that left them. */
-function targetsOf({ objects, departed }: Rights): Target[] {
+function targetsOf({ objects, departed }: Pick<Rights, 'objects' | 'departed'>): Target[] {
   const present = objects.map((object): Target => {
     const identity = identityOf(object);
     const groupKind = groupKindOf(identity);
@@ -207,29 +207,36 @@ function ownClusterRules(): Rule[] {
   ];
 }
 
-/** Whether a payload carries workloads of the network whose sidecars are asked for evidence. */
-const observes = (rights: Rights): boolean =>
-  targetsOf(rights).some(
-    ({ groupKind, namespace, name }) =>
-      namespace === networkNamespace && groupKind.startsWith('apps/') && observedWorkloads.includes(name),
+const observedWorkloads: readonly string[] = ['ovn-central', 'ovs-ovn', 'ovs-ovn-dpdk'];
+
+/** Namespaces with workloads of the network whose sidecars are asked for evidence: what asks, and what it needs, go by these. */
+export const observedNamespaces = (rights: Pick<Rights, 'objects' | 'departed'>): string[] =>
+  sorted(
+    targetsOf(rights).flatMap(({ groupKind, namespace = '', name }) =>
+      groupKind.startsWith('apps/') && observedWorkloads.includes(name) ? [namespace] : [],
+    ),
   );
-const observedWorkloads: readonly string[] = ['ovn-central', 'ovs-ovn'];
 
 /** Whom to ask for evidence: pods are followed from their workloads by UID, and watched, so that a round asks nothing of the API. */
 const evidenceRules = (): Rule[] => [
   rule('', ['persistentvolumeclaims', 'pods', 'services'], look),
+  rule('discovery.k8s.io', ['endpointslices'], look),
   rule('apps', ['daemonsets', 'deployments', 'replicasets', 'statefulsets'], look),
 ];
+
+/** Whether sidecars are asked what a node would take along: beside Open vSwitch they are. */
+const asksDrains = (rights: Rights): boolean =>
+  rights.probes &&
+  targetsOf(rights).some(({ groupKind, name }) => groupKind === 'apps/DaemonSet' && name.startsWith('ovs-ovn'));
 
 /** Probes prove themselves by tokens, which the API server reviews, and get certificates from an authority of the executor's. */
 const authorityRules = {
   cluster: (): Rule[] => [rule('authentication.k8s.io', ['tokenreviews'], ['create'])],
   own: (): Rule[] => [rule('', ['secrets'], ['get', 'create', 'patch'], [evidenceSecret])],
-  /** Beside the probes: whom they believe, and the way to them through a kubelet. */
-  network: (): Rule[] => [
-    rule('', ['configmaps'], ['get', 'create', 'patch'], [evidenceTrust.name]),
-    rule('', ['pods/portforward'], ['get', 'create']),
-  ],
+  /** Beside the probes: whom they believe. */
+  beside: (): Rule[] => [rule('', ['configmaps'], ['get', 'create', 'patch'], [evidenceTrust.name])],
+  /** The way to them through a kubelet; not given for pods of every namespace there is. */
+  forward: (): Rule[] => [rule('', ['pods/portforward'], ['get', 'create'])],
 } as const;
 
 /** Jobs that look at the nodes of OVN central before a first install, by their names; their pods are among the observed ones. */
@@ -287,7 +294,9 @@ export function executorRBAC(scope: Construct, rights: Rights): void {
   const early = namespaces.filter((namespace) => standing(rights).includes(namespace));
   const later = namespaces.filter((namespace) => !early.includes(namespace));
   const targets = targetsOf(rights);
-  const probed = rights.probes && observes(rights);
+  const observed = observedNamespaces(rights);
+  const probed = rights.probes && observed.length > 0;
+  const watched = rights.probes ? observed : [];
   const resource = resourceFinder(rights.objects);
   const isEarly = ({ namespace }: Target): boolean => namespace !== undefined && early.includes(namespace);
   new ManifestObject(scope, {
@@ -299,8 +308,12 @@ export function executorRBAC(scope: Construct, rights: Rights): void {
     ...ownClusterRules(),
     ...(probed ? [rule('', ['nodes'], ['watch']), ...authorityRules.cluster()] : []),
     // The range of Services, which that of a network has to hold.
-    ...(observes(rights) ? [rule('networking.k8s.io', ['servicecidrs'], ['get'], ['kubernetes'])] : []),
-    ...(looksElsewhere(rights) ? [rule('', ['pods'], ['list']), ...preflightRules()] : []),
+    ...(observed.length > 0 ? [rule('networking.k8s.io', ['servicecidrs'], ['get'], ['kubernetes'])] : []),
+    ...(looksElsewhere(rights) || asksDrains(rights) ? [rule('', ['pods'], ['list'])] : []),
+    // Pods and volumes of nodes that are being taken away, wherever their namespaces are.
+    ...(asksDrains(rights) ? [rule('storage.k8s.io', ['volumeattachments'], ['list'])] : []),
+    ...(looksElsewhere(rights) ? preflightRules() : []),
+    ...(watched.some((namespace) => later.includes(namespace)) ? [...evidenceRules(), ...authorityRules.beside()] : []),
     ...(rights.artifacts ? artifactRules() : []),
     ...lookRules(targets, resource),
     ...namedRules(
@@ -315,8 +328,8 @@ export function executorRBAC(scope: Construct, rights: Rights): void {
     const here = targets.filter((target) => target.namespace === namespace);
     const rules = [
       ...own,
-      ...(namespace === networkNamespace && probed
-        ? [...evidenceRules(), ...authorityRules.network(), ...preflightRules()]
+      ...(watched.includes(namespace)
+        ? [...evidenceRules(), ...authorityRules.beside(), ...authorityRules.forward(), ...preflightRules()]
         : []),
       ...namedRules(here, resource),
       ...payloadRules(rights, namespace),

@@ -30,6 +30,36 @@ function canonicalNumber(value: number): string {
  * @throws TypeError for a non-finite number, an integer beyond 2^53-1, or a lone surrogate.
  */
 export function canonicalJson(value: JsonValue): string {
+  return isCanonical(value) ? JSON.stringify(value) : written(value);
+}
+
+/**
+ * Whether the engine's own writer, which is many times faster, gives the canonical text: members are in order, none is null,
+ * and every number and string has a canonical form. What was canonical when it was read is.
+ */
+function isCanonical(value: JsonValue): boolean {
+  switch (typeof value) {
+    case 'string':
+      return value.isWellFormed();
+    case 'number':
+      return Number.isInteger(value) ? Number.isSafeInteger(value) : Number.isFinite(value);
+    case 'boolean':
+      return true;
+    default:
+  }
+  if (value === null) return true;
+  if (Array.isArray(value)) return value.every((item) => isCanonical(item ?? null));
+  let before = '';
+  for (const key of Object.keys(value)) {
+    const member = value[key];
+    if (member === undefined) continue;
+    if (member === null || key < before || !key.isWellFormed() || !isCanonical(member)) return false;
+    before = key;
+  }
+  return true;
+}
+
+function written(value: JsonValue): string {
   if (value === null) return 'null';
   switch (typeof value) {
     case 'string':
@@ -40,12 +70,12 @@ export function canonicalJson(value: JsonValue): string {
       return value ? 'true' : 'false';
     default:
   }
-  if (Array.isArray(value)) return `[${value.map((item) => canonicalJson(item ?? null)).join(',')}]`;
+  if (Array.isArray(value)) return `[${value.map((item) => written(item ?? null)).join(',')}]`;
   const members: string[] = [];
   for (const key of Object.keys(value).sort()) {
     const member = value[key];
     if (member === null || member === undefined) continue;
-    members.push(`${canonicalString(key)}:${canonicalJson(member)}`);
+    members.push(`${canonicalString(key)}:${written(member)}`);
   }
   return `{${members.join(',')}}`;
 }
@@ -55,11 +85,22 @@ export function sortedCopy<T extends JsonValue>(value: T): T {
   return JSON.parse(canonicalJson(value)) as T;
 }
 
-/** True when both values have the same canonical form. */
+/** True when both values have the same canonical form; a member that is null or undefined counts as absent. */
 export function deepEqual(a: JsonValue | undefined, b: JsonValue | undefined): boolean {
   if (a === b) return true;
-  if (a === undefined || b === undefined) return (a ?? null) === (b ?? null);
-  return canonicalJson(a) === canonicalJson(b);
+  if (a === undefined || b === undefined || a === null || b === null) return (a ?? null) === (b ?? null);
+  if (typeof a !== 'object' || typeof b !== 'object') return false;
+  if (Array.isArray(a) || Array.isArray(b))
+    return Array.isArray(a) && Array.isArray(b) && a.length === b.length && a.every((item, n) => deepEqual(item, b[n]));
+  let members = 0;
+  for (const key of Object.keys(a)) {
+    const member = a[key];
+    if (member === undefined || member === null) continue;
+    if (!Object.hasOwn(b, key) || !deepEqual(member, b[key])) return false;
+    members += 1;
+  }
+  for (const key of Object.keys(b)) if (b[key] !== undefined && b[key] !== null) members -= 1;
+  return members === 0;
 }
 
 /** The reference tokens of a JSON pointer. @throws TypeError when it does not start with '/'. */

@@ -1,6 +1,7 @@
 /** Archives from outside are read with limits and suspicion; ours are written so that the same content gives the same bytes. */
 import { Readable } from 'node:stream';
-import { createGunzip } from 'node:zlib';
+import { promisify } from 'node:util';
+import { createGunzip, gunzip } from 'node:zlib';
 import { gzipSync } from 'fflate';
 import { extract, pack } from 'tar-stream';
 
@@ -50,14 +51,15 @@ function safePath(name: string): string {
 }
 
 class Budget {
+  /** Most bytes that the archive may unpack to. */
+  readonly ceiling: number;
   readonly #limits: TarLimits;
-  readonly #ceiling: number;
   #files = 0;
   #total = 0;
 
   constructor(limits: TarLimits, archiveBytes: number) {
     this.#limits = limits;
-    this.#ceiling = Math.min(limits.maxTotalBytes, Math.max(1024 * 1024, archiveBytes * limits.maxRatio));
+    this.ceiling = Math.min(limits.maxTotalBytes, Math.max(1024 * 1024, archiveBytes * limits.maxRatio));
   }
 
   file(name: string): void {
@@ -69,8 +71,11 @@ class Budget {
     if (fileBytes > this.#limits.maxFileBytes)
       throw new UnsafeArchive(`archive entry is over ${this.#limits.maxFileBytes} bytes`, name);
     this.#total += more;
-    if (this.#total > this.#ceiling)
-      throw new UnsafeArchive(`archive unpacks to more than ${this.#ceiling} bytes`, name);
+    if (this.#total > this.ceiling) throw this.tooLarge(name);
+  }
+
+  tooLarge(name?: string): UnsafeArchive {
+    return new UnsafeArchive(`archive unpacks to more than ${this.ceiling} bytes`, name);
   }
 }
 
@@ -124,6 +129,69 @@ export async function readTarGz(
     reader.destroy();
   }
   return [...files.values()];
+}
+
+const block = 512;
+const unzip = promisify(gunzip);
+
+/**
+ * The files of an archive as {@link packTar} and {@link gzipFixed} make them, in archive order: what {@link readTarGz} would
+ * answer, in a tenth of its time. Refused besides: everything that these do not write, such as folders and extended headers.
+ * @throws UnsafeArchive
+ */
+export async function readPacked(archive: Uint8Array, limits: TarLimits): Promise<TarFile[]> {
+  const budget = new Budget(limits, archive.byteLength);
+  const tar = await unzip(archive, { maxOutputLength: budget.ceiling, chunkSize: 256 * 1024 }).catch(
+    (error: NodeJS.ErrnoException) => {
+      throw error.code === 'ERR_BUFFER_TOO_LARGE' ? budget.tooLarge() : damaged(error.message);
+    },
+  );
+  const files = new Map<string, TarFile>();
+  let at = 0;
+  for (;;) {
+    const header = tar.subarray(at, at + block);
+    if (header.byteLength < block) throw damaged('it ends early');
+    if (header[0] === 0) break;
+    const { name, size } = plainHeader(header);
+    budget.file(name);
+    const path = safePath(name);
+    if (path === '') throw new UnsafeArchive('archive entry has no name', name);
+    if (files.has(path)) throw new UnsafeArchive('archive has two entries of one name', name);
+    budget.bytes(size, size, name);
+    const bytes = tar.subarray(at + block, at + block + size);
+    if (bytes.byteLength < size) throw damaged('it ends early');
+    files.set(path, { path, bytes });
+    at += block + Math.ceil(size / block) * block;
+  }
+  if (tar.subarray(at).some((byte) => byte !== 0)) throw damaged('something follows its end');
+  return [...files.values()];
+}
+
+const damaged = (why: string): UnsafeArchive => new UnsafeArchive(`archive is damaged or truncated (${why})`);
+
+/** The text of a field, which ends at a zero byte or with the field. */
+function fieldOf(header: Buffer, from: number, length: number): string {
+  const end = header.indexOf(0, from);
+  return header.toString('latin1', from, end < 0 ? from + length : Math.min(end, from + length));
+}
+
+function octal(header: Buffer, from: number, length: number): number {
+  const text = fieldOf(header, from, length).trim();
+  if (!/^[0-7]+$/.test(text)) throw damaged('a header holds no number where one belongs');
+  return Number.parseInt(text, 8);
+}
+
+/** Name and size of a file from a header in the POSIX form without extensions. */
+function plainHeader(header: Buffer): { readonly name: string; readonly size: number } {
+  const name = fieldOf(header, 0, 100);
+  // The field of the sum itself counts as eight spaces.
+  let sum = 8 * 32;
+  for (let n = 0; n < block; n += 1) if (n < 148 || n >= 156) sum += header[n] ?? 0;
+  if (sum !== octal(header, 148, 8)) throw damaged('a header does not have its sum');
+  const plain = header.toString('latin1', 257, 265) === 'ustar\u000000' && header[345] === 0;
+  if (!plain || header[156] !== 0x30) throw new UnsafeArchive('archive entry is not a plain file', name);
+  if (!/^[\x20-\x7e]+$/.test(name)) throw new UnsafeArchive('archive entry has a forbidden character', name);
+  return { name, size: octal(header, 124, 12) };
 }
 
 /** An uncompressed tar with files sorted by path, mode 0644, and no times, owners or names of this machine. */

@@ -1,5 +1,6 @@
 /** Asks the server about every object before anything is written, and collects all that is wrong. */
 import { managers } from '../../constructs/api/constants.ts';
+import { groupKindOf } from '../../constructs/api/plan.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { describeRef, type KubeObject, uidOf } from '../kube/types.ts';
@@ -11,7 +12,7 @@ import { without } from './fieldpath.ts';
 import { type Hold, Ledgers } from './hold.ts';
 import { type Item, itemRef } from './items.ts';
 import type { Need } from './need.ts';
-import { definesKind, SchemaBook } from './offline.ts';
+import { definedKind, definesKind, SchemaBook } from './offline.ts';
 import { afterLook, foreignOwner, formerRelease, hidesOwner, type Verdict, verdictOf } from './ownership.ts';
 import { isTaken } from './take-back.ts';
 import { explainWebhook } from './webhook.ts';
@@ -74,28 +75,35 @@ class Company {
   readonly book: SchemaBook;
   readonly ledgers: Ledgers;
   readonly #input: DryRunInput;
-  /** Namespaces and CRDs of the payload. */
-  readonly #providers: readonly Item[];
+  /** Namespaces of the payload by their names, and its CRDs by the group and kind that they define. */
+  readonly #namespaces: ReadonlyMap<unknown, readonly Item[]>;
+  readonly #definitions: ReadonlyMap<string, readonly Item[]>;
 
   constructor(input: DryRunInput) {
     this.#input = input;
     this.ledgers = new Ledgers(input.client, input.namespace, input.signal);
-    this.#providers = input.items.filter(
-      (other) => isCrd(other) || (other.entry.kind === 'Namespace' && !other.entry.absent),
-    );
+    const definitions = input.items.filter(isCrd);
+    const namespaces = input.items.filter(({ entry }) => entry.kind === 'Namespace' && !entry.absent);
+    this.#definitions = Map.groupBy(definitions, ({ object }) => definedKind(object));
+    this.#namespaces = Map.groupBy(namespaces, ({ entry }) => entry.name);
     this.book = new SchemaBook(
       input.client,
-      input.items.filter(isCrd).map((item) => item.object),
+      definitions.map(({ object }) => object),
     );
+  }
+
+  /** What provides the kind, or the namespace, of an object, in its own phase or before. */
+  #providers({ entry, phaseIndex }: Item, missing: 'namespace' | 'kind'): Item[] {
+    const found =
+      missing === 'kind'
+        ? this.#definitions.get(groupKindOf(entry))?.filter(({ object }) => definesKind(object, entry))
+        : this.#namespaces.get(entry.namespace);
+    return (found ?? []).filter((other) => other.phaseIndex <= phaseIndex);
   }
 
   /** Whether what an object misses comes with the payload, in its own phase or before. */
   brings(item: Item, missing: 'namespace' | 'kind'): boolean {
-    return this.#providers.some((other) => {
-      if (other.phaseIndex > item.phaseIndex || other.entry.absent) return false;
-      if (missing === 'kind') return isCrd(other) && definesKind(other.object, item.entry);
-      return other.entry.kind === 'Namespace' && other.entry.name === item.entry.namespace;
-    });
+    return this.#providers(item, missing).length > 0;
   }
 
   /** What the server surely misses of an object: asking would only tell so. */
@@ -105,24 +113,12 @@ class Company {
       const need = this.#input.needs.get(other.id);
       return other.phaseIndex >= to && need?.need === 'write' && need.uid === undefined && need.formerUID === undefined;
     };
-    const missing = this.#providers.find((other) => {
-      if (other.phaseIndex > item.phaseIndex || other.id === item.id || other.entry.absent || !comes(other))
-        return false;
-      const isNamespace = other.entry.kind === 'Namespace' && other.entry.name === item.entry.namespace;
-      return isNamespace || (isCrd(other) && definesKind(other.object, item.entry));
-    });
-    return missing === undefined ? undefined : isCrd(missing) ? 'kind' : 'namespace';
+    return (['kind', 'namespace'] as const).find((missing) => this.#providers(item, missing).some(comes));
   }
 
   /** Whether the kind's definition is about to change: what the server says of its objects until then is about the old one. */
   changesKind(item: Item): boolean {
-    return this.#providers.some(
-      (other) =>
-        other.phaseIndex <= item.phaseIndex &&
-        isCrd(other) &&
-        definesKind(other.object, item.entry) &&
-        this.#input.needs.get(other.id)?.need === 'write',
-    );
+    return this.#providers(item, 'kind').some((other) => this.#input.needs.get(other.id)?.need === 'write');
   }
 }
 

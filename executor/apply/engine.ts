@@ -50,7 +50,7 @@ export const defaultEngineOptions: EngineOptions = {
   kindMs: 30_000,
   handOverMs: 3_000,
   ledgerBatch: 100,
-  ledgerQuietMs: 1_000,
+  ledgerQuietMs: 2_000,
   bypassGates: new Set(),
 };
 
@@ -76,9 +76,9 @@ export interface PassWatch {
   meanwhile(): Promise<void>;
   /**
    * Waits for the next look at gates: for `ms`, or until what is watched has changed since the last one, which began at
-   * `since` by the monotonic clock, and has come to rest. Rejects with the signal's reason.
+   * `since` by the monotonic clock, and has come to rest or shows all of `awaited` as ready. Rejects with the signal's reason.
    */
-  pause(ms: number, since: number, signal: AbortSignal): Promise<void>;
+  pause(ms: number, since: number, signal: AbortSignal, awaited: readonly Item[]): Promise<void>;
   /** Told once, when the pass has ended, whatever ended it. */
   moved(moved: Moved): void;
 }

@@ -23,6 +23,8 @@ export type GatesOutcome =
 interface Judgement {
   readonly gate: Gate;
   readonly verdict: GateVerdict;
+  /** What it looks at. */
+  readonly observed: readonly Item[];
 }
 
 /** A gate opens when its verdict is True, or when a test executor bypasses it. */
@@ -52,7 +54,8 @@ export async function passGates(context: PassContext, phase: PayloadPhase): Prom
     if (expired.length > 0) return { type: 'failed', problems: expired };
     if (input.gates !== 'block') return { type: 'shut' };
     await input.watch.meanwhile();
-    await input.watch.pause(Math.min(wait, options.gatePollMs), since, input.signal);
+    const awaited = shut.flatMap(({ observed }) => observed);
+    await input.watch.pause(Math.min(wait, options.gatePollMs), since, input.signal, awaited);
   }
 }
 
@@ -76,7 +79,8 @@ async function look(
   const { input, client, clock, options } = context;
   const scopeOf = (gate: Gate): readonly Item[] =>
     input.session.scope(gate.scope, items) ?? items.filter((item) => item.phase === gate.scope);
-  const observed = new Set(phase.gates.flatMap((gate) => observedItems(gate, scopeOf(gate))));
+  const observedBy = new Map(phase.gates.map((gate) => [gate, observedItems(gate, scopeOf(gate))]));
+  const observed = new Set([...observedBy.values()].flat());
   const read = await readLive(
     client,
     { release: input.release, kinds: kindsOf([...observed]), whole: true },
@@ -95,7 +99,8 @@ async function look(
     };
     const verdict = judge(gate, scope) ?? commonGate(gate, scope);
     const bypassed = verdict.state !== 'True' && options.bypassGates.has(gate.type);
-    judgements.push({ gate, verdict: bypassed ? { ...verdict, bypassed } : verdict });
+    const told = bypassed ? { ...verdict, bypassed } : verdict;
+    judgements.push({ gate, verdict: told, observed: observedBy.get(gate) ?? [] });
   }
   return judgements;
 }

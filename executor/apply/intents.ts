@@ -15,28 +15,34 @@ export interface IntentInput {
   readonly ledger: Ledger;
 }
 
-const entry = (item: Item, payload: string, state: LedgerEntry['state'], uid: string | undefined): LedgerEntry => ({
+/** The ledger entry of an item. Its members stand in the order in which they are stored, which makes storing them cheap. */
+export const entryOf = (
+  item: Item,
+  payload: string,
+  state: LedgerEntry['state'],
+  uid: string | undefined,
+): LedgerEntry => ({
   id: item.id,
-  ...(uid === undefined ? {} : { uid }),
-  state,
-  sha256: item.entry.sha256,
-  phase: item.phase,
-  payload,
   ...(item.entry.keep ? { keep: true } : {}),
+  payload,
+  phase: item.phase,
+  sha256: item.entry.sha256,
+  state,
+  ...(uid === undefined ? {} : { uid }),
 });
 
 function written(item: Item, input: IntentInput): LedgerEntry | undefined {
   const judged = input.judged.get(item.id);
   if (judged === undefined) return undefined;
   const { verdict } = judged;
-  if (verdict.verdict === 'leave') return entry(item, input.payload, 'unmanaged', verdict.uid);
-  return entry(item, input.payload, 'intended', verdict.verdict === 'new' ? undefined : verdict.uid);
+  if (verdict.verdict === 'leave') return entryOf(item, input.payload, 'unmanaged', verdict.uid);
+  return entryOf(item, input.payload, 'intended', verdict.verdict === 'new' ? undefined : verdict.uid);
 }
 
 function entryFor(item: Item, need: Need, input: IntentInput): LedgerEntry | undefined {
   const known = input.ledger.get(item.id);
   const adoption = input.adoptions?.get(item.id);
-  if (adoption !== undefined) return entry(item, input.payload, 'adopting', adoption.uid);
+  if (adoption !== undefined) return entryOf(item, input.payload, 'adopting', adoption.uid);
   switch (need.need) {
     case 'write':
       return written(item, input);
@@ -44,12 +50,12 @@ function entryFor(item: Item, need: Need, input: IntentInput): LedgerEntry | und
       // A create-only object keeps the digest under which it was created.
       return known === undefined
         ? undefined
-        : { ...entry(item, input.payload, known.state, known.uid), sha256: known.sha256 };
+        : { ...entryOf(item, input.payload, known.state, known.uid), sha256: known.sha256 };
     case 'unmanaged':
-      return entry(item, input.payload, 'unmanaged', known?.uid);
+      return entryOf(item, input.payload, 'unmanaged', known?.uid);
     case 'remove':
       return {
-        ...entry(item, input.payload, 'pruning', need.uid),
+        ...entryOf(item, input.payload, 'pruning', need.uid),
         ...(known?.refused === undefined ? {} : { refused: known.refused }),
       };
     case 'adopt':

@@ -167,12 +167,14 @@ export class LedgerStore {
     if (this.#broken !== undefined) return this.#broken;
     const existing = this.#shards;
     const wanted = encodeLedger(this.#ledger, { ...this.#target, minShards: existing });
-    const changes: (() => Promise<Problem | undefined>)[] = [];
+    const changes: Step[] = [];
+    const added: Step[] = [];
     // While no id can move, and no span begins or ends, the order of the writes means nothing.
     let unordered = wanted.length === existing;
     this.#shards = wanted.length;
     const first = configMapNames.ledger(this.#target.release, 0);
-    // An id that moves to a new shard is there before it leaves the old one, and what a crash leaves can be read.
+    // An id that moves to a new shard is there before it leaves the old one, and what a crash leaves can be read. New shards
+    // hold nothing that is not elsewhere until all of them are there, so that their own order means nothing.
     // While none is stored it still is the first time, also when an earlier store was cut off before its first answer.
     for (const configMap of ledgerWriteOrder(wanted, this.#stored.size === 0 ? 0 : existing)) {
       const { name } = configMap.metadata;
@@ -184,7 +186,9 @@ export class LedgerStore {
       unordered &&= known?.shards === shards && known.span === span;
       const object = withSpan(configMap as unknown as KubeObject, span);
       // The first shard is written twice when there was none: what is known of it then is the answer to the first write.
-      changes.push(() => this.#writeShard(object, this.#stored.get(name), signal));
+      const step: Step = () => this.#writeShard(object, this.#stored.get(name), signal);
+      if (known !== undefined || name === first) changes.push(step);
+      else if (added.push(step) === 1) changes.push(() => firstOf(added));
     }
     this.#broken = unordered ? await firstOf(changes) : await inOrder(changes);
     return this.#broken;
@@ -196,6 +200,8 @@ export class LedgerStore {
     this.#cut.set(name, says(object));
     const outcome = await this.#client.apply(object, {
       fieldManager: managers.objects,
+      // What it says is known; it need not come back.
+      metadataOnly: true,
       signal,
       ...(known === undefined ? {} : { uid: known.uid, resourceVersion: known.resourceVersion }),
     });
@@ -204,7 +210,7 @@ export class LedgerStore {
       outcome.type === 'created' ||
       ((known !== undefined || ('retried' in outcome && outcome.retried)) && outcome.type === 'configured');
     if (done && 'object' in outcome) {
-      this.#stored.set(name, storedOf(outcome.object));
+      this.#stored.set(name, { ...storedOf(outcome.object), text: textOf(object) });
       return undefined;
     }
     // A reply that was lost shows as a conflict with our own write: what is stored decides.
@@ -230,8 +236,10 @@ export class LedgerStore {
   }
 }
 
+type Step = () => Promise<Problem | undefined>;
+
 /** One after the other, up to the first problem. */
-async function inOrder(work: readonly (() => Promise<Problem | undefined>)[]): Promise<Problem | undefined> {
+async function inOrder(work: readonly Step[]): Promise<Problem | undefined> {
   for (const step of work) {
     const problem = await step();
     if (problem !== undefined) return problem;
@@ -240,7 +248,7 @@ async function inOrder(work: readonly (() => Promise<Problem | undefined>)[]): P
 }
 
 /** All at once; every one ends before this does. */
-async function firstOf(work: readonly (() => Promise<Problem | undefined>)[]): Promise<Problem | undefined> {
+async function firstOf(work: readonly Step[]): Promise<Problem | undefined> {
   const results = await Promise.allSettled(work.map((step) => step()));
   const thrown = results.find((result) => result.status === 'rejected');
   if (thrown !== undefined) throw thrown.reason;

@@ -70,6 +70,12 @@ export function crdSchema(crd: JsonObject, apiVersion: string): JsonValue | unde
   return mapOf(found.schema).openAPIV3Schema ?? {};
 }
 
+/** The kind that a CRD manifest is about, as `group/Kind`. */
+export const definedKind = (crd: JsonObject): string => {
+  const spec = mapOf(crd.spec);
+  return `${String(spec.group)}/${String(mapOf(spec.names).kind)}`;
+};
+
 /** Whether a CRD manifest serves a kind. */
 export function definesKind(crd: JsonObject, { apiVersion, kind }: KindRef): boolean {
   const spec = mapOf(crd.spec);

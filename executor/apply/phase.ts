@@ -7,6 +7,7 @@ import { describeRef } from '../kube/types.ts';
 import { eachLimited } from './concurrency.ts';
 import { dryRun, type Judged } from './dryrun.ts';
 import type { PassContext, StepGuard, StepResult } from './engine.ts';
+import { entryOf } from './intents.ts';
 import { type Item, itemRef } from './items.ts';
 import { confirmGone, removeListed } from './leave.ts';
 import { removeOrder, writeOrder } from './order.ts';
@@ -235,15 +236,8 @@ async function writeBatch(
 }
 
 /** The ledger entry of an object that was written. */
-export const applied = (item: Item, payload: string, uid: string): LedgerEntry => ({
-  id: item.id,
-  uid,
-  state: 'applied',
-  sha256: item.entry.sha256,
-  phase: item.phase,
-  payload,
-  ...(item.entry.keep ? { keep: true } : {}),
-});
+export const applied = (item: Item, payload: string, uid: string): LedgerEntry =>
+  entryOf(item, payload, 'applied', uid);
 
 async function removeTombstones(
   context: PassContext,

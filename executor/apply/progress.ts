@@ -29,9 +29,24 @@ export interface HeldObject {
 
 /**
  * Each count that is told is worked into outcomes, metrics and an edge, on which a fast pass would spend a tenth of its time:
- * of a large phase a fiftieth at a time is told, unless it is slow.
+ * of a large phase a twentieth at a time is told, unless it is slow.
  */
-const [tellings, tellEveryMs] = [50, 100];
+const [tellings, tellEveryMs] = [20, 200];
+/** So many of the last ones are told each: what is missing of a phase is asked for most when little is. */
+const lastOnes = 3;
+
+/** How long a gate may be told with the time of the look that it rests on, while later ones say the same: each round has another. */
+const evidenceRestMs = 300_000;
+
+/** Whether a verdict tells nothing that is worth a write of the status. */
+function saysTheSame(
+  { evidenceTime: before, ...was }: GateVerdict,
+  { evidenceTime: now, ...is }: GateVerdict,
+): boolean {
+  if (!isDeepStrictEqual(was, is)) return false;
+  if (before === undefined || now === undefined) return before === now;
+  return Math.abs(now - before) < evidenceRestMs;
+}
 
 /** The record of one payload. `changed` is called after every change that
  * status would show, and with false after a look that showed none. */
@@ -74,12 +89,12 @@ export class PassProgress {
     this.#change(name, (phase) => (phase.state === state ? phase : { ...phase, state, since: this.#now() }));
   }
 
-  /** Counts of a large phase are told now and then, and all of its last ones; what is read here is always the newest. */
+  /** Counts of a large phase are told now and then, and its last ones; what is read here is always the newest. */
   applied(name: string, applied: number): void {
     const now = this.#now();
     const total = this.#phases.find((phase) => phase.name === name)?.total ?? 0;
     const step = Math.max(1, Math.floor(total / tellings));
-    const due = applied % step === 0 || total - applied < step || Math.abs(now - this.#toldAt) >= tellEveryMs;
+    const due = applied % step === 0 || total - applied < lastOnes || Math.abs(now - this.#toldAt) >= tellEveryMs;
     if (due) this.#toldAt = now;
     this.#change(name, (phase) => (phase.applied === applied ? phase : { ...phase, applied }), !due);
   }
@@ -90,7 +105,7 @@ export class PassProgress {
       const gates = verdicts.map(({ gate, verdict }): GateRecord => {
         const known = phase.gates.find((record) => record.gate.type === gate.type && record.gate.scope === gate.scope);
         if (known === undefined || known.verdict.state !== verdict.state) return { gate, verdict, since: this.#now() };
-        return isDeepStrictEqual(known.verdict, verdict) ? known : { gate, verdict, since: known.since };
+        return saysTheSame(known.verdict, verdict) ? known : { gate, verdict, since: known.since };
       });
       const same = gates.length === phase.gates.length && gates.every((record, n) => record === phase.gates[n]);
       return same ? phase : { ...phase, gates };

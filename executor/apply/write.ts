@@ -205,8 +205,9 @@ async function lookBefore(judged: Judged, { client, signal }: WriteDeps): Promis
   if (live.type === 'found') {
     const { annotations: notes, resourceVersion } = live.object.metadata;
     const held = notes?.[annotations.hold] ?? notes?.[annotations.quiesce];
-    if (held === undefined) return resourceVersion;
-    return { ...refuse(judged, 'ObjectHeld', `it is held: ${held}`, true), held };
+    if (held !== undefined) return { ...refuse(judged, 'ObjectHeld', `it is held: ${held}`, true), held };
+    const foreign = foreignOwner(judged.item, judged.intent, live.object);
+    return foreign?.verdict === 'refused' ? { ok: false, retry: true, problem: foreign.problem } : resourceVersion;
   }
   return refuse(judged, live.type === 'forbidden' ? 'Forbidden' : 'ApiUnavailable', live.message, true);
 }

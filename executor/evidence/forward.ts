@@ -1,7 +1,7 @@
 import { Duplex } from 'node:stream';
 import { Agent, type Dispatcher, ProxyAgent, WebSocket } from 'undici';
 import type { CredentialSource, Credentials } from '../kube/credentials.ts';
-import type { Opened, Way } from './way.ts';
+import { type Missed, type Opened, unreached, type Way } from './way.ts';
 
 /**
  * The way through the API server and the pod's kubelet, for where the network between executor and node is what is broken.
@@ -19,7 +19,7 @@ export interface ForwardTarget {
 
 export function kubeletWay(credentials: CredentialSource, target: ForwardTarget, limitMs: number): Way {
   return async (port, signal) => {
-    const refused = (why: string): Opened => ({
+    const refused = (why: string): Missed => ({
       type: 'unreachable',
       message: `port-forward to ${target.namespace}/${target.pod} port ${port}: ${why}`,
     });
@@ -56,7 +56,7 @@ function forward(
   url: URL,
   limitMs: number,
   signal: AbortSignal,
-  refused: (why: string) => Opened,
+  refused: (why: string) => Missed,
 ): Promise<Opened> {
   const dispatcher = dispatcherOf(credentials);
   const socket = new WebSocket(url, { protocols: protocol, dispatcher, headers: { ...credentials.headers } });
@@ -72,7 +72,7 @@ function forward(
       resolve(answer);
     };
     const aborted = (): void => end(refused('no connection in time'));
-    const limit = setTimeout(() => end(refused(`no connection within ${limitMs} ms`)), limitMs);
+    const limit = setTimeout(() => end({ ...refused(`no connection within ${limitMs} ms`), late: true }), limitMs);
     signal.addEventListener('abort', aborted, { once: true });
     if (signal.aborted) return aborted();
     stream.on('error', (error) => end(refused(error.message)));
@@ -107,7 +107,8 @@ class ForwardedStream extends Duplex {
       this.#named.add(channel);
       if (channel === channels.data) this.emit('ready');
     } else if (channel === channels.data) this.push(bytes);
-    else this.destroy(new Error(`the kubelet can not reach the port (${bytes.byteLength} bytes of reason)`));
+    // Streams are named before the kubelet has dialled: only now is it known that nobody is there.
+    else this.destroy(unreached(`the kubelet can not reach the port (${bytes.byteLength} bytes of reason)`));
   }
 
   override _read(): void {}

@@ -3,6 +3,7 @@ import type { Duplex } from 'node:stream';
 import { type ConnectionOptions, connect, type TLSSocket } from 'node:tls';
 import { keyUsages, sameNames, urisOf } from '../../constructs/api/evidence/identity.ts';
 import type { KeyPair } from '../pki/certificates.ts';
+import { isUnreached } from './way.ts';
 
 /** TLS over a stream that is open already, and who is at its other end. */
 
@@ -15,6 +16,8 @@ export type Peer =
 export type Handshake =
   | { readonly type: 'peer'; readonly peer: Peer }
   | { readonly type: 'untrusted'; readonly message: string }
+  /** There was nobody to shake hands with. */
+  | { readonly type: 'unreachable'; readonly message: string }
   | { readonly type: 'hung' };
 
 export interface Secrets {
@@ -59,7 +62,13 @@ export function shakeHands(
     const aborted = (): void => end({ type: 'hung' });
     signal.addEventListener('abort', aborted, { once: true });
     if (signal.aborted) return aborted();
-    socket.on('error', (error: NodeJS.ErrnoException) => end({ type: 'untrusted', message: refusalBehind(error) }));
+    socket.on('error', (error: NodeJS.ErrnoException) =>
+      end(
+        isUnreached(error)
+          ? { type: 'unreachable', message: error.message }
+          : { type: 'untrusted', message: refusalBehind(error) },
+      ),
+    );
     socket.once('secureConnect', () => end(peerOf(socket)));
   });
 }

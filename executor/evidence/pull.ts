@@ -30,8 +30,13 @@ export interface PullOptions {
 }
 
 /** A way's end that is not an answer. */
-type Failed = { readonly type: 'Unreachable' | 'Untrusted' | 'Unreadable'; readonly message: string };
-type Ended<K extends EvidenceKind> = Outcome<K>;
+type Failed = {
+  readonly type: 'Unreachable' | 'Untrusted' | 'Unreadable';
+  readonly message: string;
+  /** Nothing at all came within the limit. */
+  readonly late?: true;
+};
+type Ended<K extends EvidenceKind> = Outcome<K> | Failed;
 
 interface Dial<K extends EvidenceKind> {
   readonly options: PullOptions;
@@ -104,8 +109,10 @@ async function overWay<K extends EvidenceKind>(dial: Dial<K>): Promise<Ended<K>>
   for (const port of dial.options.ports(dial.target)) {
     const outcome = await atPort(dial, port);
     // Another pod of the node may hold this port, and the right one the next.
-    if (outcome.type === 'Unreachable') missed.push(outcome.message);
-    else if (outcome.type === 'Untrusted') other ??= outcome;
+    if (outcome.type === 'Unreachable') {
+      missed.push(outcome.message);
+      if ('late' in outcome) break;
+    } else if (outcome.type === 'Untrusted') other ??= outcome;
     else return outcome;
   }
   return other ?? { type: 'Unreachable', message: missed.join('; ') };
@@ -119,11 +126,13 @@ async function meet<K extends EvidenceKind>(dial: Dial<K>, port: number, as?: nu
   const identity = trust.identities[as ?? 0];
   if (identity === undefined) return untrusted('the executor has no certificate yet');
   const opened = await way(port, signal);
-  if (opened.type === 'unreachable') return { type: 'Unreachable', message: opened.message };
+  if (opened.type === 'unreachable') return { ...opened, type: 'Unreachable' };
   const shaken = await shakeHands(opened.stream, { authorities: trust.authorities, identity }, signal);
   switch (shaken.type) {
     case 'hung':
       return { type: 'Hung', limitMs: options.limitMs };
+    case 'unreachable':
+      return { type: 'Unreachable', message: `port ${port}: ${shaken.message}` };
     case 'untrusted':
       return untrusted(`port ${port}: ${shaken.message}`);
     case 'peer':

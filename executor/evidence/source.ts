@@ -19,7 +19,7 @@ export interface SourceOptions {
   /** Where the authority lies. */
   readonly namespace: string;
   /** Where probes read whom they believe. */
-  readonly probeNamespace: string;
+  readonly probeNamespaces: readonly string[];
   /** For the way through the kubelet. */
   readonly credentials: CredentialSource;
   readonly keeper?: Partial<KeeperTimings>;
@@ -31,11 +31,9 @@ export interface SourceOptions {
 
 const connectMs = 2_000;
 
-/** Straight first; through API server and kubelet once, where nobody answers. */
-const waysTo = (target: ProbeTarget, credentials: CredentialSource): readonly Way[] => [
-  ...target.addresses.slice(0, 1).map((address) => directWay(address, connectMs)),
-  kubeletWay(credentials, target, connectMs),
-];
+/** Straight; and through API server and kubelet, where nobody answers. */
+const straightTo = ({ addresses }: ProbeTarget): readonly Way[] =>
+  addresses.slice(0, 1).map((address) => directWay(address, connectMs));
 
 const portsOf: Readonly<Partial<Record<EvidenceKind, readonly number[]>>> = probePorts;
 
@@ -46,21 +44,22 @@ export function evidenceSource(options: SourceOptions): { source: EvidenceSource
     ...options,
     ...(options.keeper === undefined ? {} : { timings: options.keeper }),
   });
-  const pulling: PullOptions = {
+  const pulling: Omit<PullOptions, 'ways'> = {
     clock,
     trust: () => keeper.trust(),
     enroller: {
       validity: () => keeper.validity(),
       review: (token, limit) => reviewToken(client, token, limit),
     },
-    ways: (target) => waysTo(target, credentials),
     ports: ({ kind }) => portsOf[kind] ?? [],
     limitMs: timings.evidence.nodeProbeMs,
     log: (message) => log('warn', message),
   };
   return {
     source: {
-      ask: (target, limit) => pullEvidence(target, pulling, limit),
+      ask: (target, limit) => pullEvidence(target, { ...pulling, ways: straightTo }, limit),
+      retry: (target, limit) =>
+        pullEvidence(target, { ...pulling, ways: (to) => [kubeletWay(credentials, to, connectMs)] }, limit),
       containers: probeContainers,
       networkNames: networkProbe,
       ...(peers === undefined

@@ -186,6 +186,7 @@ export function goneByUid(subject: Subject, answer: Answer): Gone | undefined {
 
 /** Texts of `Warning` headers (RFC 9111 warn-values, joined by commas). */
 export function warningsOf(headers: Readonly<Record<string, string>>): string[] {
-  const found = [...(headers.warning ?? '').matchAll(/\d{3} \S+ "((?:[^"\\]|\\.)*)"/g)];
+  if (headers.warning === undefined) return [];
+  const found = [...headers.warning.matchAll(/\d{3} \S+ "((?:[^"\\]|\\.)*)"/g)];
   return found.map(([, text = '']) => redact(text.replaceAll(/\\(.)/g, '$1')));
 }

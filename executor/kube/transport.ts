@@ -3,6 +3,7 @@ import type { Readable } from 'node:stream';
 import { createSecureContext, type SecureContext } from 'node:tls';
 import { Agent, type Dispatcher, ProxyAgent } from 'undici';
 import type { CredentialSource, Credentials } from './credentials.ts';
+import { Endings, exchange } from './exchange.ts';
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
@@ -21,7 +22,8 @@ export interface TransportRequest {
   /** A long-lived answer (watch): kept out of the connection limit of ordinary requests. */
   readonly stream?: boolean;
   /**
-   * Asked when a connection is there, right before the first byte leaves: the wait for one may have been long.
+   * Asked when a connection is there, right before the first byte leaves: the wait for one may have been long. Streams, which
+   * only read, are not asked about.
    * @throws when the request must not be sent any more; that is what `send` rejects with.
    */
   readonly beforeSend?: () => void;
@@ -69,7 +71,12 @@ export interface OwnedTransport {
 }
 
 interface Pools {
+  /** What they were made for. */
+  readonly credentials: Credentials;
   readonly key: string;
+  readonly origin: string;
+  /** Path below which the API is served; mostly empty. */
+  readonly prefix: string;
   readonly requests: Dispatcher;
   readonly streams: Dispatcher;
 }
@@ -136,38 +143,16 @@ function flatHeaders(headers: Record<string, string | string[] | undefined>): Re
   return out;
 }
 
-function targetOf(credentials: Credentials, request: TransportRequest): URL {
-  const base = credentials.server.replace(/\/+$/, '');
-  const url = new URL(`${base}${request.path}`);
-  for (const [name, value] of Object.entries(request.query))
-    if (value !== undefined) url.searchParams.append(name, value);
-  return url;
+/** The query of a request, with its question mark; empty when it has none. */
+function queryOf({ query }: TransportRequest): string {
+  let text = '';
+  for (const name of Object.keys(query)) {
+    const value = query[name];
+    if (value === undefined) continue;
+    text += `${text === '' ? '?' : '&'}${encodeURIComponent(name)}=${encodeURIComponent(value)}`;
+  }
+  return text;
 }
-
-type Asking = Dispatcher.DispatchOptions & { readonly ask?: (() => void) | undefined };
-
-/** Asks before the request that it handles is sent; everything else is the handler's. */
-const asking = (handler: Dispatcher.DispatchHandler, ask: () => void): Dispatcher.DispatchHandler => ({
-  onRequestStart(controller, context) {
-    try {
-      ask();
-    } catch (error) {
-      controller.abort(error instanceof Error ? error : new Error(String(error)));
-      return;
-    }
-    handler.onRequestStart?.(controller, context);
-  },
-  onResponseStart: (...told) => handler.onResponseStart?.(...told),
-  onResponseData: (...told) => handler.onResponseData?.(...told),
-  onResponseEnd: (...told) => handler.onResponseEnd?.(...told),
-  onResponseError: (...told) => handler.onResponseError?.(...told),
-});
-
-/** Asks for requests that want it, once they have a connection. */
-const askBeforeSending: Dispatcher.DispatcherComposeInterceptor = (dispatch) => (options, handler) => {
-  const { ask } = options as Asking;
-  return dispatch(options, ask === undefined ? handler : asking(handler, ask));
-};
 
 /** TLS material read once for all connections; undefined when it is no good, which connecting then tells. */
 function sharedContext({ ca, cert, key }: Credentials['tls']): SecureContext | undefined {
@@ -183,7 +168,8 @@ function sharedContext({ ca, cert, key }: Credentials['tls']): SecureContext | u
 }
 
 function makePools(credentials: Credentials, options: TransportOptions): Pools {
-  const { tls, proxy } = credentials;
+  const { server, tls, proxy } = credentials;
+  const { origin, pathname } = new URL(server);
   const secureContext = sharedContext(tls);
   const shared = {
     allowH2: false,
@@ -205,11 +191,17 @@ function makePools(credentials: Credentials, options: TransportOptions): Pools {
     },
   };
   const pool = (limits: { readonly connections?: number }): Dispatcher =>
-    (proxy === undefined
+    proxy === undefined
       ? new Agent({ ...shared, ...limits })
-      : new ProxyAgent({ ...shared, ...limits, uri: proxy, requestTls: shared.connect })
-    ).compose(askBeforeSending);
-  return { key: poolKey(credentials), requests: pool({ connections: options.connections ?? 20 }), streams: pool({}) };
+      : new ProxyAgent({ ...shared, ...limits, uri: proxy, requestTls: shared.connect });
+  return {
+    credentials,
+    key: poolKey(credentials),
+    origin,
+    prefix: pathname.replace(/\/+$/, ''),
+    requests: pool({ connections: options.connections ?? 20 }),
+    streams: pool({}),
+  };
 }
 
 function poolKey({ server, tls, proxy }: Credentials): string {
@@ -222,6 +214,29 @@ function poolKey({ server, tls, proxy }: Credentials): string {
     tls.servername ?? '',
     tls.insecure,
   ]);
+}
+
+/** A request whose answer is read as it comes. */
+async function streamed(
+  dispatcher: Dispatcher,
+  wanted: Dispatcher.RequestOptions,
+  request: TransportRequest,
+  failed: (error: unknown, late: boolean) => Error,
+  target: string,
+): Promise<TransportResponse> {
+  const limit = deadline(request.timeoutMs, request.signal);
+  try {
+    const { statusCode, headers, body } = await dispatcher.request({ ...wanted, signal: limit.signal });
+    return { status: statusCode, headers: flatHeaders(headers), body: bodyOf(body, target, limit, request.signal) };
+  } catch (error) {
+    limit.end();
+    request.signal?.throwIfAborted();
+    throw failed(error, limit.expired());
+  }
+}
+
+async function* inOrder(chunks: readonly Uint8Array[]): AsyncGenerator<Uint8Array> {
+  yield* chunks;
 }
 
 async function* bodyOf(
@@ -259,7 +274,11 @@ export function createTransport(options: TransportOptions): OwnedTransport {
   }
 
   function poolsFor(credentials: Credentials): Pools {
-    if (pools?.key === poolKey(credentials)) return pools;
+    if (pools?.credentials === credentials) return pools;
+    if (pools?.key === poolKey(credentials)) {
+      pools = { ...pools, credentials };
+      return pools;
+    }
     if (pools !== undefined) void retire(pools);
     pools = makePools(credentials, options);
     return pools;
@@ -276,49 +295,32 @@ export function createTransport(options: TransportOptions): OwnedTransport {
     }
   }
 
+  const endings = new Endings();
+
   async function once(request: TransportRequest, credentials: Credentials): Promise<TransportResponse> {
-    const url = targetOf(credentials, request);
-    const target = `${request.method} ${url.origin}${url.pathname}`;
-    const agent = poolsFor(credentials)[request.stream === true ? 'streams' : 'requests'];
-    const limit = deadline(request.timeoutMs, request.signal);
-    let refusal: { readonly error: unknown } | undefined;
-    const ask = (): void => {
-      try {
-        request.beforeSend?.();
-      } catch (error) {
-        refusal = { error };
-        throw error;
-      }
+    const pools = poolsFor(credentials);
+    const target = `${request.method} ${pools.origin}${pools.prefix}${request.path}`;
+    const wanted: Dispatcher.RequestOptions = {
+      origin: pools.origin,
+      path: `${pools.prefix}${request.path}${queryOf(request)}`,
+      method: request.method,
+      headers: {
+        'user-agent': options.userAgent ?? 'keelson',
+        accept: 'application/json',
+        ...request.headers,
+        ...credentials.headers,
+      },
+      ...(request.body === undefined ? {} : { body: request.body }),
     };
-    try {
-      const wanted: Dispatcher.RequestOptions & Asking = {
-        origin: url.origin,
-        path: `${url.pathname}${url.search}`,
-        method: request.method,
-        headers: {
-          'user-agent': options.userAgent ?? 'keelson',
-          accept: 'application/json',
-          ...request.headers,
-          ...credentials.headers,
-        },
-        ...(request.body === undefined ? {} : { body: request.body }),
-        signal: limit.signal,
-        ...(request.beforeSend === undefined ? {} : { ask }),
-      };
-      const response = await agent.request(wanted);
-      return {
-        status: response.statusCode,
-        headers: flatHeaders(response.headers),
-        body: bodyOf(response.body, target, limit, request.signal),
-      };
-    } catch (error) {
-      limit.end();
-      if (refusal !== undefined) throw refusal.error;
-      request.signal?.throwIfAborted();
-      throw limit.expired()
-        ? new TransportError(`${target}: no answer within ${request.timeoutMs} ms`, true, { cause: error })
+    const { timeoutMs, signal, beforeSend } = request;
+    const failed = (error: unknown, late: boolean): TransportError =>
+      late
+        ? new TransportError(`${target}: no answer within ${timeoutMs} ms`, true, { cause: error })
         : failure(error, target);
-    }
+    if (request.stream === true) return streamed(pools.streams, wanted, request, failed, target);
+    const limits = { signal, timeoutMs, bodyBytes: mostBytes, beforeSend, failure: failed };
+    const { status, headers, chunks } = await exchange(pools.requests, wanted, endings, limits);
+    return { status, headers: flatHeaders(headers), body: inOrder(chunks) };
   }
 
   return {
@@ -337,6 +339,9 @@ export function createTransport(options: TransportOptions): OwnedTransport {
   };
 }
 
+/** How large the answer to an ordinary request may be. */
+const mostBytes = 64 * 1024 * 1024;
+
 /** Gives up a body that nobody will read, so that its socket and its timer are free. */
 export async function discard(response: TransportResponse): Promise<void> {
   const iterator = response.body[Symbol.asyncIterator]();
@@ -352,7 +357,7 @@ export async function discard(response: TransportResponse): Promise<void> {
  * The whole body as text.
  * @throws TransportError beyond `limitBytes`, or when the body ends early.
  */
-export async function readText(response: TransportResponse, limitBytes = 64 * 1024 * 1024): Promise<string> {
+export async function readText(response: TransportResponse, limitBytes = mostBytes): Promise<string> {
   const decoder = new TextDecoder();
   let text = '';
   let bytes = 0;

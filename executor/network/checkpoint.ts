@@ -22,11 +22,16 @@ export const checkpointOf = (entry: InstallationEntry, payloadDigest: string): F
 });
 
 /**
- * The recorded trivial lifecycle that moves the checkpoint: objects were added, only a policy field changed, or nothing did.
- * Whatever else a change is has been blocked before.
+ * The recorded trivial lifecycle that moves the checkpoint: a person has approved that what Keelson puts in itself changes,
+ * objects were added, only a policy field changed, or nothing did. Whatever else a change is has been blocked before.
  */
-export function authorisedClass(recorded: ApplyCheckpoint | undefined, wanted: Fixed): ChangeClass {
-  if (recorded === undefined || recorded.manifestDigest !== wanted.manifestDigest) return 'additive';
+export function authorisedClass(
+  recorded: ApplyCheckpoint | undefined,
+  wanted: Fixed,
+  changeClass?: ChangeClass,
+): ChangeClass {
+  if (recorded === undefined) return 'additive';
+  if (recorded.manifestDigest !== wanted.manifestDigest) return changeClass === 'keelson' ? 'keelson' : 'additive';
   return recorded.specDigest === wanted.specDigest ? 'none' : 'policy';
 }
 
@@ -46,16 +51,18 @@ export function withCheckpoint(
   wanted: Fixed,
   now: number,
   nodes: InstallationEntry['nodes'] = [],
+  approved?: ChangeClass,
 ): JsonObject {
   const placed = nodes.length === 0 ? {} : { nodes: nodes as unknown as JsonValue };
   const placedAlready = nodes.length === 0 || deepEqual(status.nodes, nodes as unknown as JsonValue);
   if (recorded !== undefined && sameFixed(recorded, wanted)) return placedAlready ? status : { ...status, ...placed };
   const recordedAt = timeText(now);
+  const changeClass = authorisedClass(recorded, wanted, approved);
   return {
     ...status,
     ...placed,
     applyCheckpoint: { ...wanted, recordedAt },
-    authorisation: { changeClass: authorisedClass(recorded, wanted), payloadDigest: wanted.payloadDigest, recordedAt },
+    authorisation: { changeClass, payloadDigest: wanted.payloadDigest, recordedAt },
   };
 }
 
@@ -72,12 +79,14 @@ export async function recordCheckpoint(
     readonly now: number;
     /** Nodes of OVN central, in its order. */
     readonly nodes?: InstallationEntry['nodes'];
+    /** Class of the change, where it is known. */
+    readonly changeClass?: ChangeClass | undefined;
   },
   signal: AbortSignal,
 ): Promise<Problem[]> {
-  const { client, object, recorded, wanted, now, nodes } = options;
+  const { client, object, recorded, wanted, now, nodes, changeClass } = options;
   const build = (live: KubeObject): JsonObject =>
-    withCheckpoint(isObject(live.status) ? live.status : {}, recorded, wanted, now, nodes);
+    withCheckpoint(isObject(live.status) ? live.status : {}, recorded, wanted, now, nodes, changeClass);
   let outcome = await writeStatus(client, object, build, { fieldManager: managers.status, signal });
   for (let race = 1; outcome.type === 'lost' && race < mostRaces; race += 1) {
     const found = await client.get(refOf(object), { signal });

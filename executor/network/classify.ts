@@ -4,6 +4,8 @@ import type { InstallationEntry } from '../../constructs/api/payload.ts';
 import type { PlanActions } from '../../constructs/api/plan.ts';
 import type { ChangeClass } from '../../constructs/api/release.ts';
 import type { Classification } from '../release/domain.ts';
+import { ownChanges, type RenderedPayload } from './injected.ts';
+import { rolloutRisks, unsafeRollout } from './rollout.ts';
 
 export interface ClassifyInput {
   /** Installation as the new payload renders it. */
@@ -18,6 +20,8 @@ export interface ClassifyInput {
     | undefined;
   readonly observedVersion: string | undefined;
   readonly actions: Pick<PlanActions, 'created' | 'configured' | 'replaced' | 'pruned' | 'absent'>;
+  /** Both payloads with their objects; where they are absent no change of an object is known to be Keelson's own. */
+  readonly rendered?: { readonly before: RenderedPayload; readonly after: RenderedPayload };
 }
 
 const bare = (version: string): string => version.replace(/^v/, '');
@@ -54,7 +58,45 @@ function versionChange(next: InstallationEntry, from: string): Classification {
   );
 }
 
-/** Only what no lifecycle has to guard goes ahead: nothing, a policy field, or further objects. */
+/** Objects that are not merely added. */
+const touchedBy = ({ configured, replaced, pruned, absent }: ClassifyInput['actions']): string[] => [
+  ...configured,
+  ...replaced,
+  ...pruned,
+  ...absent,
+];
+
+/** Objects of a change that are touched in something that is not Keelson's own, in words; and what of it is. */
+function othersText({ rendered, actions }: ClassifyInput): { readonly others: string; readonly beside: string } {
+  const touched = touchedBy(actions);
+  const own = rendered === undefined ? new Set() : ownChanges(rendered.before, rendered.after, touched);
+  const others = touched.filter((id) => !own.has(id));
+  const few = others.slice(0, 3).join(', ');
+  const more = others.length > 3 ? ` and ${others.length - 3} more` : '';
+  const beside =
+    own.size === 0
+      ? ''
+      : ` (what Keelson puts into ${own.size} other(s) itself may change: make that a change by itself)`;
+  return { others: `${others.length} object(s)${others.length === 0 ? '' : ` (${few}${more})`}`, beside };
+}
+
+/**
+ * A change of nothing but what Keelson puts in itself: the daemons stay as they are, and start anew with their pods. Undefined for
+ * any other change.
+ */
+function ownChange({ rendered, actions }: ClassifyInput): Classification | undefined {
+  const touched = touchedBy(actions);
+  if (rendered === undefined || touched.length === 0) return undefined;
+  const { before, after } = rendered;
+  if (ownChanges(before, after, touched).size < touched.length) return undefined;
+  const unsafe = unsafeRollout(before, after, actions.configured);
+  if (unsafe !== undefined)
+    return blocked('blocked', `only what Keelson puts in itself changes, but ${unsafe}: ${uninstall}`);
+  const effects = rolloutRisks(before, after, actions.configured);
+  return { verdict: 'allowed', changeClass: 'keelson', effects };
+}
+
+/** Only what no lifecycle has to guard goes ahead: nothing, a policy field, further objects, or what Keelson puts in itself. */
 function changeOfObjects(input: ClassifyInput, previous: InstallationEntry): Classification {
   const { next, actions } = input;
   const from = input.observedVersion ?? previous.version;
@@ -69,12 +111,12 @@ function changeOfObjects(input: ClassifyInput, previous: InstallationEntry): Cla
       'membership',
       `a change of central.replicas or member requests needs the membership lifecycle, which this executor does not contain; ${uninstall}`,
     );
-  const touched = [...actions.configured, ...actions.replaced, ...actions.pruned, ...actions.absent];
-  if (touched.length > 0) {
-    const few = touched.slice(0, 3).join(', ');
-    const more = touched.length > 3 ? ` and ${touched.length - 3} more` : '';
-    const what = `it would change ${touched.length} object(s) that the checkpoint fixes (${few}${more})`;
-    return blocked('blocked', `${what}; no lifecycle carries this change out: ${uninstall}`);
+  const own = ownChange(input);
+  if (own !== undefined) return own;
+  if (touchedBy(actions).length > 0) {
+    const { others, beside } = othersText(input);
+    const what = `it would change ${others} that the checkpoint fixes`;
+    return blocked('blocked', `${what}; no lifecycle carries this change out${beside}: ${uninstall}`);
   }
   if (actions.created.length > 0) return allowed('additive');
   return allowed(previous.specDigest === next.specDigest ? 'none' : 'policy');
@@ -82,7 +124,7 @@ function changeOfObjects(input: ClassifyInput, previous: InstallationEntry): Cla
 
 /**
  * The class of a change. While the first install is still partial, nothing that it fixed may change: what is in the cluster
- * is unknown to both the old and the new payload.
+ * is unknown to both the old and the new payload. What Keelson puts in itself may: every daemon is the same in both of them.
  */
 export function classifyNetwork(input: ClassifyInput): Classification {
   const { previous, checkpoint, next, actions } = input;
@@ -93,11 +135,12 @@ export function classifyNetwork(input: ClassifyInput): Classification {
       `the status of the installation was authorised for other objects (${checkpoint.manifestDigest}) and the payload behind it is not at hand: deliver that payload first, or ${uninstall}`,
     );
   }
-  const touched = actions.configured.length + actions.replaced.length + actions.pruned.length + actions.absent.length;
-  if (!input.completed && touched > 0)
+  if (!input.completed && touchedBy(actions).length > 0 && ownChange(input) === undefined) {
+    const { others, beside } = othersText(input);
     return blocked(
       'blocked',
-      `the first install is not complete yet, and this payload changes ${touched} object(s) of it: ${uninstall}`,
+      `the first install is not complete yet, and this payload changes ${others} of it${beside}: ${uninstall}`,
     );
+  }
   return changeOfObjects(input, previous);
 }

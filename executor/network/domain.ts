@@ -1,17 +1,20 @@
 /** The network domain, as the Release worker sees it. */
 import { randomBytes, randomUUID } from 'node:crypto';
 import type { PayloadContent } from '../../constructs/api/payload.ts';
+import { type PlanActions, planActions } from '../../constructs/api/plan.ts';
+import type { ChangeClass } from '../../constructs/api/release.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { describeRef, refOf, uidOf } from '../kube/types.ts';
 import type { LeaseTimings } from '../lease/timings.ts';
-import type { Domain, DomainTarget } from '../release/domain.ts';
+import type { Classification, Domain, DomainTarget } from '../release/domain.ts';
 import { admitNetwork } from './admit.ts';
 import { adoptionRules } from './adoption.ts';
 import { clusterProblems, preflightPlan } from './before-install.ts';
+import { rolloutProblems } from './before-rollout.ts';
 import { bindNetwork } from './bind.ts';
 import { checkpointOf, recordCheckpoint } from './checkpoint.ts';
-import { classifyNetwork } from './classify.ts';
+import { type ClassifyInput, classifyNetwork } from './classify.ts';
 import { evidenceGate, type GateEvidence, isEvidenceGate, type Observations } from './evidence.ts';
 import { findInstallation } from './find.ts';
 import { guardPhase } from './guard.ts';
@@ -64,6 +67,41 @@ const deleting = (content: PayloadContent, snapshot: NetworkSnapshot): Problem[]
 const previousEntry = (target: DomainTarget) =>
   target.previous === undefined ? undefined : installationEntryOf(target.previous.content);
 
+/** Both payloads with their objects, where both are at hand. */
+function renderedOf({ content, objects, previous }: DomainTarget): Pick<ClassifyInput, 'rendered'> {
+  const former = previous?.objects;
+  if (objects === undefined || previous === undefined || former === undefined) return {};
+  const before = { content: previous.content, object: (id: string) => former.get(id) };
+  return { rendered: { before, after: { content, object: (id) => objects.get(id) } } };
+}
+
+function classified(target: DomainTarget, actions: PlanActions, { installation }: NetworkSnapshot): Classification {
+  const next = installationEntryOf(target.content);
+  if (next === undefined)
+    return {
+      verdict: 'blocked',
+      changeClass: 'blocked',
+      reason: 'PayloadIntegrity',
+      message: 'the payload names no installation',
+    };
+  return classifyNetwork({
+    next,
+    previous: previousEntry(target),
+    completed: target.previous?.completed ?? false,
+    checkpoint: installation?.checkpoint,
+    observedVersion: installation?.observedVersion,
+    actions,
+    ...renderedOf(target),
+  });
+}
+
+/** The class of the change that a checkpoint is recorded for. */
+function changeClassOf(target: DomainTarget, snapshot: NetworkSnapshot): ChangeClass | undefined {
+  if (target.purpose === 'enforce') return target.changeClass;
+  const { previous, content, spec } = target;
+  return classified(target, planActions(previous?.content, content, spec.prune), snapshot).changeClass;
+}
+
 /** The domain of `KubeOVNInstallation`. */
 export function networkDomain(options: NetworkDomainOptions): Domain<NetworkSnapshot, GateEvidence | undefined> {
   const operationId = options.operationId ?? randomUUID;
@@ -77,7 +115,9 @@ export function networkDomain(options: NetworkDomainOptions): Domain<NetworkSnap
       ...(await clusterProblems(items, snapshot, client, signal)),
       ...(await peerProblems(snapshot.installation, options.peer, signal)),
     ],
-    async preflight(target, items, snapshot, deps) {
+    async preflight(target, items, change, snapshot, deps) {
+      const unsettled = await rolloutProblems(change, snapshot, observations, deps);
+      if (unsettled.length > 0) return unsettled;
       const nodes = installationEntryOf(target.content)?.nodes.map(({ name }) => name) ?? [];
       const plan = preflightPlan(items, snapshot, nodes);
       if (plan === undefined || options.preflight === undefined) return [];
@@ -103,24 +143,7 @@ export function networkDomain(options: NetworkDomainOptions): Domain<NetworkSnap
         nonce,
       });
     },
-    classify(target, actions, snapshot) {
-      const next = installationEntryOf(target.content);
-      if (next === undefined)
-        return {
-          verdict: 'blocked',
-          changeClass: 'blocked',
-          reason: 'PayloadIntegrity',
-          message: 'the payload names no installation',
-        };
-      return classifyNetwork({
-        next,
-        previous: previousEntry(target),
-        completed: target.previous?.completed ?? false,
-        checkpoint: snapshot.installation?.checkpoint,
-        observedVersion: snapshot.installation?.observedVersion,
-        actions,
-      });
-    },
+    classify: classified,
     adoption: (target, snapshot) => adoptionRules(target, snapshot),
     bind: (_target, snapshot) => bindNetwork(snapshot.installation),
     async observe(target, phase, gates, { installation }, { clock }) {
@@ -157,7 +180,9 @@ export function networkDomain(options: NetworkDomainOptions): Domain<NetworkSnap
         return [{ reason: 'InstallationMissing', message: 'there is no installation to record a checkpoint in' }];
       const wanted = checkpointOf(entry, target.payloadDigest);
       const { object, checkpoint: recorded } = installation;
-      return recordCheckpoint({ client, object, recorded, wanted, now: clock.now(), nodes: entry.nodes }, signal);
+      const changeClass = changeClassOf(target, snapshot);
+      const { nodes } = entry;
+      return recordCheckpoint({ client, object, recorded, wanted, now: clock.now(), nodes, changeClass }, signal);
     },
     async guard(target, phase, snapshot, { client, clock, signal }) {
       const { installation } = snapshot;

@@ -5,6 +5,7 @@ import type { Gate } from '../../constructs/api/payload.ts';
 import { reasonMessage } from '../../constructs/api/reasons.ts';
 import type { TopologyRecord } from '../../constructs/api/topology.ts';
 import { deepEqual, isObject, type JsonObject, type JsonValue } from '../../constructs/lib/json.ts';
+import type { DrainRow } from '../observe/drain.ts';
 import type { Matrix } from '../observe/matrix.ts';
 import type { RecordPin } from '../observe/topology-record.ts';
 import { evidenceTypes, freshConditions, type Verdict } from '../observe/verdict.ts';
@@ -17,6 +18,8 @@ export interface Observed {
   readonly limitMs: number;
   /** What it saw, node by node; nothing is decided by it. */
   readonly matrix?: Matrix;
+  /** What would be lost with each node; looked at beside the rounds. Nothing is decided by it either. */
+  readonly drains?: readonly DrainRow[];
 }
 
 /** What is known of installations by their UID. */
@@ -51,7 +54,7 @@ export function evidenceGate(
 ): GateVerdict | undefined {
   if (!isEvidenceGate(gate)) return undefined;
   if (evidence === undefined) {
-    const message = `${unobserved[gate.type]}, and nothing is ready because it was applied`;
+    const message = `${unobserved[gate.type]}, and nothing is ready because it was applied: spec.images.probe of cluster.yaml brings one`;
     return { state: 'Unknown', reason: 'NoEvidence', message };
   }
   const { observed, since, tick } = evidence;
@@ -71,7 +74,9 @@ const unseen = (type: string, observing: boolean): DomainCondition => ({
   type,
   status: 'Unknown',
   reason: observing ? 'RoundPending' : 'NoEvidence',
-  message: observing ? reasonMessage('RoundPending') : 'it is not observed: this executor holds no probe for it',
+  message: observing
+    ? reasonMessage('RoundPending')
+    : 'it is not observed: spec.images.probe of cluster.yaml names no probe',
 });
 
 /** The conditions of an installation from its last round, as they may be told now. `observing`: a round will come. */
@@ -111,6 +116,27 @@ const freshVerdict = (observed: Observed | undefined, tick: number): Verdict | u
 export const recordable = (observed: Observed | undefined, tick: number): TopologyRecord | undefined =>
   freshVerdict(observed, tick)?.toRecord;
 
+/** How many nodes a status names of those that are not well. */
+const mostNamed = 20;
+
+const northdPart = ({ northd }: Matrix): JsonObject | undefined =>
+  northd.length === 0
+    ? undefined
+    : { members: northd.map(({ node, status }) => ({ node, state: status.slice(0, 64) })) };
+
+/** Chassis by their number; of those that are not well the first by name, as a cluster may have thousands. */
+function dataPlanePart({ nodes }: Matrix): JsonObject | undefined {
+  const carriers = nodes.filter(({ chassis }) => chassis.state !== 'absent');
+  if (carriers.length === 0) return undefined;
+  const others = carriers.filter(({ chassis }) => chassis.state !== 'well');
+  const missing = others.slice(0, mostNamed).map(({ name, chassis }) => `${name}: ${chassis.word}`.slice(0, 300));
+  return {
+    nodes: carriers.length,
+    connected: carriers.length - others.length,
+    ...(missing.length === 0 ? {} : { missing }),
+  };
+}
+
 /**
  * The parts of a status that hold evidence. What the last round did not see, or is too old, is absent; the pin of the
  * record stays.
@@ -121,7 +147,8 @@ export function evidenceStatus(
   tick: number,
   pin?: RecordPin,
 ): JsonObject {
-  const { topology: topologyBefore, network: networkBefore, hcp: hcpBefore, ...rest } = before;
+  const { topology: topologyBefore, ...others } = before;
+  const { northd: northdBefore, dataPlane: dataPlaneBefore, network: networkBefore, hcp: hcpBefore, ...rest } = others;
   const { inventory: pinnedBefore, ...databasesBefore } = isObject(topologyBefore) ? topologyBefore : {};
   const inventory = pin === undefined ? pinnedBefore : ({ ...pin } as JsonObject);
   const held = freshVerdict(observed, tick);
@@ -132,9 +159,12 @@ export function evidenceStatus(
   const databases = held === undefined || held.databases.length === 0 ? undefined : { databases: held.databases };
   const { topology = {} } = part(databasesBefore, 'topology', databases) as { topology?: JsonObject };
   const whole: JsonObject = { ...topology, ...(inventory === undefined ? {} : { inventory }) };
+  const matrix = observed?.matrix;
   return {
     ...rest,
     ...(Object.keys(whole).length === 0 ? {} : { topology: whole }),
+    ...part(northdBefore, 'northd', matrix && northdPart(matrix)),
+    ...part(dataPlaneBefore, 'dataPlane', matrix && dataPlanePart(matrix)),
     ...part(networkBefore, 'network', held?.network),
     ...part(hcpBefore, 'hcp', held?.peer),
   };

@@ -6,24 +6,30 @@ import { type Clock, rest } from '../../constructs/lib/clock.ts';
 import { isObject, type JsonObject } from '../../constructs/lib/json.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { type KubeObject, uidOf } from '../kube/types.ts';
+import { type AskWays, askByEitherWay } from '../observe/ask-ways.ts';
+import type { DrainPace } from '../observe/drain-turn.ts';
 import type { ClusterLook, NetworkNames, PayloadNode } from '../observe/expect.ts';
 import type { PeerObservation } from '../observe/hcp.ts';
 import { matrixOf } from '../observe/matrix.ts';
+import type { AskedBefore } from '../observe/pull-pods.ts';
 import { pinOf } from '../observe/retained.ts';
-import { type AskedBefore, type RoundDeps, runRound } from '../observe/run-round.ts';
+import { type RoundDeps, runRound } from '../observe/run-round.ts';
 import type { RecordRead } from '../observe/topology-record.ts';
 import { emptyMemory, freshnessLimitMs, judgeRound, type Memory, type Wanted } from '../observe/verdict.ts';
+import { type DrainProvider, Drains } from './drains.ts';
 import type { Observations, Observed } from './evidence.ts';
 import { readRecord } from './record.ts';
 import { readInstallation } from './snapshot.ts';
 
 /** How sidecars are asked; composed where keys, ports and ways are known. */
-export interface EvidenceSource {
-  readonly ask: RoundDeps['ask'];
-  readonly containers: RoundDeps['containers'];
+export interface EvidenceSource extends AskWays {
+  /** Names of the sidecars' containers; without one of `drain` nobody is asked what a node would take along. */
+  readonly containers: RoundDeps['containers'] & { readonly drain?: string };
   readonly networkNames?: NetworkNames;
   /** Looks at the other half of a pair; absent where this executor has no provider. */
   readonly peer?: (installation: KubeObject, signal: AbortSignal) => Promise<PeerObservation>;
+  /** Other domains that know what hangs on a node. */
+  readonly drain?: readonly DrainProvider[];
 }
 
 export interface ObserverOptions {
@@ -38,6 +44,7 @@ export interface ObserverOptions {
   /** Pause between rounds, while something is not well, and while everything is. */
   readonly openEveryMs?: number;
   readonly settledEveryMs?: number;
+  readonly drainPace?: Partial<DrainPace>;
   readonly log: (level: 'info' | 'warn', message: string) => void;
 }
 
@@ -49,6 +56,11 @@ interface Known {
   readonly told: { readonly text: string; readonly tick: number } | undefined;
 }
 
+/**
+ * OVN itself takes up to 20 seconds to see a connection to SB that carries nothing any more: what a node lost is told within 30.
+ */
+const defaultSettledMs = 8_000;
+
 /** Between rounds, hints or not. */
 const leastPauseMs = 1_000;
 
@@ -58,20 +70,41 @@ const tellAgainMs = 60_000;
 export class Observer implements Observations {
   readonly #options: ObserverOptions;
   readonly #known = new Map<string, Known>();
+  readonly #drains: Drains | undefined;
   #wake = new AbortController();
   /** How long the last turn over all installations took: none is observed anew sooner. */
   #turnMs = 0;
 
   constructor(options: ObserverOptions) {
     this.#options = options;
+    const { drainPace, source } = options;
+    const container = source.containers.drain;
+    this.#drains =
+      container === undefined
+        ? undefined
+        : new Drains({
+            ...options,
+            ask: (target, signal) => askByEitherWay(source, target, signal),
+            container,
+            ...(drainPace === undefined ? {} : { pace: drainPace }),
+            ...(source.drain === undefined ? {} : { providers: source.drain }),
+          });
   }
 
   of(installationUID: string): Observed | undefined {
-    return this.#known.get(installationUID)?.observed;
+    const observed = this.#known.get(installationUID)?.observed;
+    const drains = this.#drains?.of(installationUID) ?? [];
+    return observed === undefined || drains.length === 0 ? observed : { ...observed, drains };
   }
 
   hurry(_installationUID?: string): void {
     this.#wake.abort();
+  }
+
+  /** Something about a node changed. */
+  hurryNodes(): void {
+    this.hurry();
+    this.#drains?.hurry();
   }
 
   /** Observes until the signal aborts. `told` hears of every round that ended. */
@@ -80,7 +113,15 @@ export class Observer implements Observations {
     told: (installation: KubeObject) => void,
     signal: AbortSignal,
   ): Promise<void> {
-    const { clock, openEveryMs = 5_000, settledEveryMs = 15_000, log } = this.#options;
+    await Promise.all([this.#rounds(installations, told, signal), this.#drains?.run(installations, signal)]);
+  }
+
+  async #rounds(
+    installations: () => readonly KubeObject[],
+    told: (installation: KubeObject) => void,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { clock, openEveryMs = 5_000, settledEveryMs = defaultSettledMs, log } = this.#options;
     while (!signal.aborted) {
       this.#wake = new AbortController();
       const all = installations();
@@ -127,7 +168,7 @@ export class Observer implements Observations {
 
   /** One round. Answers whether all is well. */
   async #observe(installation: KubeObject, signal: AbortSignal): Promise<boolean> {
-    const { client, clock, namespace, source, look, atOnce, settledEveryMs = 15_000 } = this.#options;
+    const { client, clock, namespace, source, look, atOnce, settledEveryMs = defaultSettledMs } = this.#options;
     const spec = readInstallation(installation).installation?.spec;
     const seen = look();
     if (spec === undefined || seen === undefined) return false;
@@ -152,6 +193,7 @@ export class Observer implements Observations {
         clock,
         atOnce,
         ask: source.ask,
+        ...(source.retry === undefined ? {} : { retry: source.retry }),
         containers: source.containers,
         // Watches that broke off meanwhile tell nothing new; what they told last still does.
         look: () => {

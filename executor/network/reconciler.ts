@@ -14,13 +14,13 @@ import type { LeaseTimings } from '../lease/timings.ts';
 import { pinOf } from '../observe/retained.ts';
 import type { RecordPin } from '../observe/topology-record.ts';
 import type { GuardOutcome } from '../release/domain.ts';
-import { type Observed, recordable } from './evidence.ts';
+import { recordable } from './evidence.ts';
 import { guardPhase } from './guard.ts';
 import type { InstallationMetrics } from './metrics.ts';
 import { observeInTime } from './observe.ts';
 import type { Observer } from './observer.ts';
 import { hasOrphanFinalizer, orphanObjects, setOrphanFinalizer } from './orphan.ts';
-import { makeRecord } from './record.ts';
+import { makeRecord, topologyFromNowOn } from './record.ts';
 import { installationRef, readCheckpoint, readInstallation } from './snapshot.ts';
 import { installationStatus } from './status.ts';
 import { transitionEvents } from './transitions.ts';
@@ -162,9 +162,9 @@ export class NetworkReconciler {
       { signal },
     );
     const unread = live.type === 'found' || live.type === 'absent' ? undefined : live.message;
+    const pin = await this.#record(object, signal);
     const workloads = await observeInTime(client, { release, namespace }, { clock, limitMs: lookLimitMs }, signal);
     const observed = this.#options.observer?.of(uidOf(object));
-    const pin = await this.#record(object, observed, signal);
     let before: KubeObject = object;
     const outcome = await writeStatus(
       client,
@@ -209,21 +209,35 @@ export class NetworkReconciler {
   }
 
   /** Records the topology once all members were seen to agree. What keeps it from that is told, and tried again. */
-  async #record(
-    object: KubeObject,
-    observed: Observed | undefined,
-    signal: AbortSignal,
-  ): Promise<RecordPin | undefined> {
-    const { client, clock, namespace, planOnly } = this.#options;
-    const record = recordable(observed, clock.monotonic());
-    if (record === undefined || planOnly || pinOf(object.status) !== undefined) return undefined;
+  async #record(object: KubeObject, signal: AbortSignal): Promise<RecordPin | undefined> {
+    const { client, clock, namespace, planOnly, observer } = this.#options;
+    const uid = uidOf(object);
+    const observed = observer?.of(uid);
+    const may = recordable(observed, clock.monotonic()) !== undefined;
+    if (!may || observer === undefined || planOnly || pinOf(object.status) !== undefined) return undefined;
     const granted = await this.#central(object, recordLeaseMs, signal);
-    const made = granted.granted
-      ? await makeRecord(client, namespace, record, granted.guard, signal).finally(() => granted.guard.release())
-      : granted;
-    if ('pin' in made) return made.pin;
-    if ('problem' in made) this.#failed(keyOf(object), [made.problem]);
-    return undefined;
+    if (!granted.granted) {
+      this.#failed(keyOf(object), [granted.problem]);
+      return undefined;
+    }
+    const { guard } = granted;
+    try {
+      const held = guard.signal === undefined ? signal : AbortSignal.any([signal, guard.signal]);
+      // Half of how long a verdict holds: a whole turn over all installations, and some more.
+      const pace = { clock, limitMs: (observed?.limitMs ?? 2 * lookLimitMs) / 2 };
+      const record = await topologyFromNowOn(observer, uid, pace, held);
+      if (record === undefined) return undefined;
+      const made = await makeRecord(client, namespace, record, guard, signal);
+      if ('pin' in made) return made.pin;
+      this.#failed(keyOf(object), [made.problem]);
+      return undefined;
+    } catch (error) {
+      // Whoever has the Leases now may change what was to be recorded.
+      if (signal.aborted || guard.signal?.aborted !== true) throw error;
+      return undefined;
+    } finally {
+      await guard.release();
+    }
   }
 
   /** The Leases of OVN central, for what is not the work of a Release. */

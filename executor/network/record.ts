@@ -6,11 +6,14 @@ import {
   topologyConfigMap,
   topologyDigest,
 } from '../../constructs/api/topology.ts';
+import type { Clock } from '../../constructs/lib/clock.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
+import { WaitTimeout, waitFor } from '../../constructs/lib/wait.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { type KubeObject, uidOf } from '../kube/types.ts';
 import type { RecordPin, RecordRead } from '../observe/topology-record.ts';
 import type { WriteGuard } from '../release/domain.ts';
+import { type Observations, recordable } from './evidence.ts';
 
 /** Reads a record, uncached. */
 export async function readRecord(
@@ -24,6 +27,32 @@ export async function readRecord(
   if (found.type !== 'found') return { type: 'unread', message: found.message };
   const held = readTopologyRecord(found.object);
   return { type: 'found', uid: uidOf(found.object), ...(held === undefined ? {} : { held }) };
+}
+
+/**
+ * The topology to record by a round that began from now on; undefined when none ended in time, or it is not to be recorded. To
+ * be asked under the Leases of OVN central: then whoever was changing its members before has ended.
+ */
+export async function topologyFromNowOn(
+  observations: Observations,
+  installationUID: string,
+  { clock, limitMs }: { readonly clock: Clock; readonly limitMs: number },
+  signal: AbortSignal,
+): Promise<TopologyRecord | undefined> {
+  const since = clock.monotonic();
+  observations.hurry(installationUID);
+  const probe = async (): Promise<{ readonly record: TopologyRecord | undefined } | undefined> => {
+    const observed = observations.of(installationUID);
+    if (observed === undefined || observed.verdict.time.startedTick < since) return undefined;
+    return { record: recordable(observed, clock.monotonic()) };
+  };
+  try {
+    const what = 'a round under the Leases';
+    return (await waitFor({ what, limitMs, intervalMs: 100, clock, signal, probe })).record;
+  } catch (error) {
+    if (error instanceof WaitTimeout) return undefined;
+    throw error;
+  }
 }
 
 /**

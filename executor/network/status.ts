@@ -6,6 +6,7 @@ import type { Condition } from '../../constructs/api/fields.ts';
 import type { InstallationSpec } from '../../constructs/api/kinds/kubeovn-installation-spec.ts';
 import type { InstallationPhase } from '../../constructs/api/kinds/kubeovn-installation-status.ts';
 import { isObject, type JsonObject, type JsonValue } from '../../constructs/lib/json.ts';
+import { redact } from '../../constructs/lib/redact.ts';
 import type { KubeObject } from '../kube/types.ts';
 import type { RecordPin } from '../observe/topology-record.ts';
 import { evidenceConditions, evidenceStatus, type Observed } from './evidence.ts';
@@ -86,6 +87,15 @@ function ofRelease(conditions: readonly Condition[]): Outcome | undefined {
   return undefined;
 }
 
+/**
+ * Whether the payload was carried out in full before. That a Release waits for a gate once more is no work then that would
+ * excuse what was seen to be broken; of workloads that roll out anew it says enough itself.
+ */
+function isInPlace({ status }: KubeObject): boolean {
+  const [newest] = Array.isArray(status?.history) ? status.history.filter(isObject) : [];
+  return newest?.state === 'Completed' && newest.digest === status?.actual && status?.desired === status?.actual;
+}
+
 /** The outcome that all common conditions follow from. */
 function installationOutcome(
   view: Omit<InstallationView, 'now' | 'tick'>,
@@ -112,14 +122,33 @@ function installationOutcome(
     return { kind: 'applying', reason: 'Pending', message: 'the Release was changed and is not looked at yet' };
   const bypassed = bypassedGates(release);
   const outcome = ofRelease(conditions);
-  if (outcome !== undefined) return outcome;
+  if (outcome !== undefined) {
+    const seen = ofVerification(domain.filter(({ type }) => type !== 'WorkloadsReady'));
+    const working = outcome.kind === 'applying' || outcome.kind === 'slow';
+    return working && seen.kind === 'unhealthy' && isInPlace(release) ? seen : outcome;
+  }
   if (bypassed.length > 0)
     return {
       kind: 'gatesBypassed',
       reason: 'GatesBypassed',
       message: `passed without looking, on a test cluster: ${bypassed.join(', ')}`,
     };
-  return ofVerification(domain);
+  const verified = ofVerification(domain);
+  return verified.kind === 'unhealthy' ? verified : (notApplied(installation) ?? verified);
+}
+
+const checkpointIn = (status: JsonObject | undefined): JsonObject =>
+  isObject(status?.applyCheckpoint) ? status.applyCheckpoint : {};
+
+const liveDigest = ({ apiVersion, kind, spec }: KubeObject): string => specDigest({ apiVersion, kind }, spec ?? {});
+
+/** A specification that was changed and came with no payload is in nobody's hands yet, however well everything else runs. */
+function notApplied(installation: KubeObject): Outcome | undefined {
+  const applied = text(checkpointIn(installation.status).specDigest);
+  const live = liveDigest(installation);
+  if (applied === undefined || applied === live) return undefined;
+  const message = `the specification has digest ${live}, what is applied was rendered from ${applied}`;
+  return { kind: 'waiting', reason: 'SpecPayloadSkew', message };
 }
 
 /** An accepted plan takes over what exists, and none of its phases has been carried out yet. */
@@ -164,25 +193,25 @@ export function installationStatus(view: InstallationView): JsonObject {
   ];
   const outcome = installationOutcome(view, domain);
   const actual = text(release?.status?.actual);
-  const checkpoint = isObject(before.applyCheckpoint) ? before.applyCheckpoint : {};
+  const checkpoint = checkpointIn(before);
   const rolledOut =
     workloads.status === 'True' &&
     outcome.kind !== 'applying' &&
     actual !== undefined &&
     checkpoint.payloadDigest === actual &&
-    checkpoint.specDigest ===
-      specDigest({ apiVersion: installation.apiVersion, kind: installation.kind }, installation.spec ?? {});
+    checkpoint.specDigest === liveDigest(installation);
   const plan = isObject(release?.status?.plan) ? release.status.plan : undefined;
   return {
     ...evidenceStatus(before, view.observed, view.tick, view.pin),
     observedGeneration: generation,
     phase: installationPhase(outcome, release),
     conditions: conditionsFor({
-      outcome,
+      outcome: { ...outcome, message: redact(outcome.message) },
       previous: conditionsOf(before),
       generation,
       now,
-      domain,
+      // What workloads, daemons and packets say of themselves is repeated in messages.
+      domain: domain.map((one) => ({ ...one, message: redact(one.message) })),
     }) as unknown as JsonValue,
     ...(rolledOut ? { observedVersion: spec.version.replace(/^v/, '') } : {}),
     ...(release === undefined || actual === undefined

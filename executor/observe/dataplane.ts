@@ -4,6 +4,7 @@
  */
 import type { ChassisFacts } from '../../constructs/api/evidence/chassis.ts';
 import { broken, chassisName, type Finding, type Judged, judge, missing, open, silence } from './finding.ts';
+import type { Registry } from './registry.ts';
 import type { ChassisRound, ChassisSample, Rollout } from './round.ts';
 
 /** One chassis as it was told last, and until when a change of it is told; on the clock that never jumps. */
@@ -11,6 +12,8 @@ export interface ChassisMemory {
   readonly systemID: string;
   readonly was?: string;
   readonly until?: number;
+  /** Whether SB did not know it in the last round that told. */
+  readonly unlisted?: boolean;
 }
 
 /** By UID of the node: a node that is made anew has a right to another chassis. */
@@ -29,6 +32,10 @@ export interface DataPlaneRules {
   readonly bridge: string;
   /** Version of northd as SB tells it; undefined while it is not known. */
   readonly northd: string | undefined;
+  /** Images of the daemons of OVN central; empty where they are not known. */
+  readonly images?: readonly string[];
+  /** What SB knows of chassis; absent where SB is none of this installation's. */
+  readonly registry?: Registry;
 }
 
 /** Judges a round against what was told of the same nodes before. */
@@ -40,9 +47,19 @@ export function judgeDataPlane(round: ChassisRound, rules: DataPlaneRules, memor
     const { node, live } = sample.target;
     const key = live?.uid ?? node;
     const known = continued(sample, memory[key], rules.tick);
-    if (known !== undefined) next[key] = known;
+    const unlisted = isUnlisted(sample, rules.registry) ?? memory[key]?.unlisted ?? false;
+    if (known !== undefined) next[key] = { ...known, ...(unlisted ? { unlisted } : {}) };
     findings.push(...nodeFindings(sample), ...chassisFindings(sample, rules, known));
+    if (unlisted) findings.push(...unlistedFindings(sample, rules.registry, memory[key]?.unlisted === true));
   }
+  // Whoever asked no SB knows of no chassis that it stands there.
+  if (rules.registry?.unseen === true && round.samples.length > 0)
+    findings.push(
+      open('EvidenceIncomplete', 'the data plane', {
+        component: 'what SB knows of its chassis',
+        message: 'no member of OVN central tells it',
+      }),
+    );
   // What the nodes say themselves is more exact than a count of ready pods.
   if (findings.length === 0) findings.push(...rolloutFindings(round));
   const ready = round.samples.length;
@@ -103,6 +120,23 @@ function continued(sample: ChassisSample, before: ChassisMemory | undefined, tic
   return before.until !== undefined && before.until > tick ? before : { systemID };
 }
 
+/** Whether SB lacks the chassis of a node; undefined where that can not be told. */
+function isUnlisted(sample: ChassisSample, registry: Registry | undefined): boolean | undefined {
+  const facts = factsOf(sample);
+  // One that is not connected is told as that.
+  if (registry?.names === undefined || facts?.ovsdb === undefined || facts.controller?.connected !== true)
+    return undefined;
+  return !registry.names.has(facts.ovsdb.systemID);
+}
+
+/** Missing once may be a chassis that comes; what all members miss once more is none. */
+function unlistedFindings(sample: ChassisSample, registry: Registry | undefined, again: boolean): Finding[] {
+  const systemID = factsOf(sample)?.ovsdb?.systemID;
+  const seen = isUnlisted(sample, registry) === true && registry?.complete === true;
+  const make = seen && again ? broken : open;
+  return [make('ChassisUnlisted', chassisName(sample.target), { member: systemID?.slice(0, 64) ?? 'of it' })];
+}
+
 function chassisFindings(sample: ChassisSample, rules: DataPlaneRules, known: ChassisMemory | undefined): Finding[] {
   const { outcome, target } = sample;
   const about = chassisName(target);
@@ -116,7 +150,7 @@ function chassisFindings(sample: ChassisSample, rules: DataPlaneRules, known: Ch
   else if (!vswitchd.bridge.inVswitchd || vswitchd.bridge.name !== rules.bridge)
     findings.push(broken('BridgeMissing', about, { wanted: rules.bridge }));
   if (controller === undefined) findings.push(missing(outcome.evidence, 'controller', about));
-  else findings.push(...controllerFindings(controller, ovsdb, about, rules));
+  else findings.push(...controllerFindings(controller, ovsdb, about, { ...rules, image: target.image }));
   return findings;
 }
 
@@ -136,7 +170,7 @@ function controllerFindings(
   facts: NonNullable<ChassisFacts['controller']>,
   ovsdb: ChassisFacts['ovsdb'],
   about: string,
-  { northd }: DataPlaneRules,
+  { northd, images = [], image }: DataPlaneRules & { readonly image: string | undefined },
 ): Finding[] {
   const findings: Finding[] = [];
   if (!facts.connected)
@@ -145,14 +179,30 @@ function controllerFindings(
   const frozen = isFrozen(facts, ovsdb, northd);
   const observed = facts.version ?? 'of a version that it does not tell';
   if (frozen === true) findings.push(broken('ChassisFrozen', about, { observed, wanted: northd ?? 'another one' }));
-  if (frozen === undefined)
+  const unknown =
+    frozen === undefined
+      ? 'one of the two versions is not known'
+      : ovsdb?.matchNorthdVersion === true && frozen === false && images.some((one) => isOtherBuild(one, image))
+        ? 'OVN central runs another image of the same release'
+        : undefined;
+  if (unknown !== undefined)
     findings.push(
       open('EvidenceIncomplete', about, {
         component: 'the pace of ovn-controller',
-        message: 'it follows only a northd of its own version, and one of the two versions is not known',
+        message: `it follows only a northd of its own version, and ${unknown}`,
       }),
     );
   return findings;
+}
+
+/**
+ * Whether two images of one repository differ. Builds of one release differ in what ovn-controller compares and does not tell;
+ * images of two repositories may well hold the same build.
+ */
+function isOtherBuild(one: string, other: string | undefined): boolean {
+  if (other === undefined || one === other) return false;
+  const repository = (image: string): string => image.replace(/@[^@]*$/, '');
+  return repository(one) === repository(other);
 }
 
 /**

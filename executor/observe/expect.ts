@@ -2,6 +2,7 @@
  * Whom a round has to ask: the pods of the installation's own workloads, followed from UID to UID of their controllers and
  * never by label alone; and what the API server says of them, their nodes and their rollout. Pure.
  */
+import { probeContainers } from '../../constructs/api/constants.ts';
 import { isObject, type JsonObject, type JsonValue } from '../../constructs/lib/json.ts';
 import type { KubeObject } from '../kube/types.ts';
 import type { ProbeService } from './network.ts';
@@ -66,6 +67,14 @@ function podsOf(look: ClusterLook, workloads: readonly KubeObject[]): KubeObject
     ({ metadata, status }) =>
       typeof metadata.deletionTimestamp !== 'string' && !['Failed', 'Succeeded'].includes(text(status?.phase)),
   );
+}
+
+/** Image that the daemons of a pod run, by what its kubelet tells; the sidecar has another. */
+function imageOf(pod: KubeObject): string | undefined {
+  const daemons = list(pod.status?.containerStatuses).filter(({ name }) => name !== probeContainers.central);
+  const images = new Set(daemons.map(({ imageID }) => text(imageID)));
+  const [image] = images;
+  return images.size === 1 && image !== '' ? image : undefined;
 }
 
 function podFactsOf(pod: KubeObject): PodFacts {
@@ -148,6 +157,7 @@ export function expectCentral(
       live: nodes.get(node.name),
       pod: pod === undefined ? undefined : podFactsOf(pod),
       storage: pod === undefined ? undefined : storageOf(pod, look.claims),
+      image: pod === undefined ? undefined : imageOf(pod),
     };
   });
   const strays = pods.map(podFactsOf).filter(({ node }) => node !== '' && !places.has(node));
@@ -211,11 +221,14 @@ export interface ExpectedChassis {
 /** The nodes that carry Open vSwitch: one target per node, by name. */
 export function expectChassis(look: ClusterLook, installationUID: string): ExpectedChassis {
   const workloads = named(look.daemonSets, workloadNames.dataPlane, installationUID);
+  const dpdk = uids(workloads.filter((workload) => nameOf(workload) === 'ovs-ovn-dpdk'));
   const nodes = nodesByName(look);
   const byNode = Map.groupBy(podsOf(look, workloads), ({ spec }) => text(spec?.nodeName));
   const targets = [...byNode].flatMap(([node, pods]): ChassisTarget[] => {
     const pod = newest(pods);
-    return node === '' || pod === undefined ? [] : [{ node, live: nodes.get(node), pod: podFactsOf(pod) }];
+    if (node === '' || pod === undefined) return [];
+    const image = list(pod.metadata.ownerReferences).some(({ uid }) => dpdk.has(text(uid))) ? undefined : imageOf(pod);
+    return [{ node, live: nodes.get(node), pod: podFactsOf(pod), image }];
   });
   return {
     workloads: workloads.map(rolloutOf),
@@ -252,7 +265,11 @@ export function expectNetwork(look: ClusterLook, installationUID: string, names:
       return node === '' || pod === undefined ? [] : [podFactsOf(pod)];
     });
     const [workload] = workloads;
-    return { rollout: workload === undefined ? undefined : rolloutOf(workload), pods };
+    return {
+      rollout: workload === undefined ? undefined : rolloutOf(workload),
+      // In the order of the ring, which every client's checks are taken from.
+      pods: pods.sort((a, b) => (a.node < b.node ? -1 : 1)),
+    };
   };
   const [clients, servers] = [podsIn(names.clients), podsIn(names.servers)];
   const service = look.services.find((one) => nameOf(one) === names.service && controllerOf(one) === installationUID);

@@ -2,7 +2,8 @@
  * What a look finds wrong, and the condition that follows. A finding comes only from something that was seen: what could
  * not be seen leaves the condition Unknown, so that taking evidence away never makes a condition True.
  */
-import type { DomainCondition, Why } from '../../constructs/api/conditions.ts';
+import { capMessage, type DomainCondition, type Why } from '../../constructs/api/conditions.ts';
+import { limits } from '../../constructs/api/constants.ts';
 import { reasonMessage, reasons } from '../../constructs/api/reasons.ts';
 import { formatDuration } from '../../constructs/lib/duration.ts';
 import type { CentralTarget, ChassisTarget, Component, Outcome } from './round.ts';
@@ -68,7 +69,7 @@ const componentNames: Readonly<Record<Component, string>> = {
 
 /** Why there is no evidence of a target at all; undefined when there is. */
 export function silence(
-  outcome: Outcome<'central'> | Outcome<'chassis'> | Outcome<'network'>,
+  outcome: Outcome<'central'> | Outcome<'chassis'> | Outcome<'network'> | Outcome<'drain'>,
   about: string,
 ): Finding | undefined {
   switch (outcome.type) {
@@ -114,30 +115,38 @@ const rankOf = (reason: string): number => rank.get(reason) ?? rank.size;
 const compareText = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
 
 /** Findings in the order of the table, each once; the order in which they were made does not matter. */
-function ordered(findings: readonly Finding[]): Finding[] {
+export function ordered(findings: readonly Finding[]): Finding[] {
   const seen = new Map(findings.map((one) => [`${one.reason} ${one.about} ${one.message}`, one]));
   return [...seen.values()].sort(
     (a, b) => rankOf(a.reason) - rankOf(b.reason) || compareText(a.about, b.about) || compareText(a.message, b.message),
   );
 }
 
-/** How many names a message holds before it counts. */
+/** How many names a message holds before it counts, and how much of a long one. */
 const namesTold = 3;
+const nameLength = 80;
+/** Of a message in all: whoever tells it on puts its type before it. */
+const messageLength = limits.conditionMessage - 64;
 
-function told(names: readonly string[]): string {
+/** Names for a message: each once, the first of them, and how many more there are. */
+export function told(names: readonly string[]): string {
   const distinct = [...new Set(names)];
-  const first = distinct.slice(0, namesTold).join(', ');
+  const first = distinct
+    .slice(0, namesTold)
+    .map((name) => capMessage(name, nameLength))
+    .join(', ');
   return distinct.length > namesTold ? `${first} and ${distinct.length - namesTold} more` : first;
 }
 
-/** The first finding in full, whom else it holds for, and in a word what else there is. */
-function tell(first: Finding, findings: readonly Finding[]): Why {
+/** The first finding in full, whom else it holds for, and in a word what else there is; only the first one is ever cut. */
+function tell(first: Finding, findings: readonly Finding[], after: string): Why {
   const same = findings.filter(({ reason, about }) => reason === first.reason && about !== first.about);
   const others = findings.filter(({ reason }) => reason !== first.reason);
   const likewise = same.length === 0 ? '' : `; likewise ${told(same.map(({ about }) => about))}`;
   const besides =
     others.length === 0 ? '' : `; besides ${told(others.map(({ reason, about }) => `${reason} of ${about}`))}`;
-  return { reason: first.reason, message: `${first.message}${likewise}${besides}` };
+  const rest = `${likewise}${besides}${after === '' ? '' : `. ${after}`}`;
+  return { reason: first.reason, message: `${capMessage(first.message, messageLength - rest.length)}${rest}` };
 }
 
 /**
@@ -150,9 +159,8 @@ export function judge(type: string, findings: readonly Finding[], good: Why, aft
   const [status, why] = broke.length > 0 ? (['False', broke] as const) : (['Unknown', unseen] as const);
   const [first] = why;
   if (first === undefined) return { condition: { type, status: 'True', ...good }, findings: all };
-  const { reason, message } = tell(first, [...why, ...(status === 'False' ? unseen : [])]);
   return {
-    condition: { type, status, reason, message: after === '' ? message : `${message}. ${after}` },
+    condition: { type, status, ...tell(first, [...why, ...(status === 'False' ? unseen : [])], after) },
     findings: all,
   };
 }

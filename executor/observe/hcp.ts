@@ -3,6 +3,7 @@
  * one at an installation of the same cluster. It fails closed, with a reason of its own for everything that does not fit;
  * what could merely not be reached is Unknown. No byte of a Secret is in here. Pure.
  */
+import { ovnTLSSecret } from '../../constructs/api/constants.ts';
 import type { InstallationSpec } from '../../constructs/api/kinds/kubeovn-installation-spec.ts';
 import { broken, type Finding, type Judged, judge, open } from './finding.ts';
 
@@ -23,8 +24,16 @@ export interface PeerInstallation {
 
 export interface PeerEndpoint {
   readonly endpoint: string;
-  readonly result: /** `schemas`: names of the databases that it serves. */
-    | { readonly type: 'served'; readonly schemas: readonly string[] }
+  readonly result:
+    | {
+        readonly type: 'served';
+        /** Names of the databases that it has open. */
+        readonly schemas: readonly string[];
+        /** Those of them that are not connected: the server has joined no cluster, or has lost it. */
+        readonly unconnected?: readonly string[];
+        /** What SB tells chassis that match the version of northd. */
+        readonly northdVersion?: string;
+      }
     | { readonly type: 'unreachable'; readonly message: string }
     | { readonly type: 'untrusted'; readonly message: string };
 }
@@ -73,6 +82,21 @@ export interface JudgedPeer extends Judged {
 
 const databases = { northbound: 'OVN_Northbound', southbound: 'OVN_Southbound' } as const;
 
+type Pair = NonNullable<InstallationSpec['hcp']>;
+
+/**
+ * What is looked at of an installation: the pair that it is half of, or databases outside of any; of these only endpoints and
+ * Secret are known, and nobody is the other half. Undefined where everything is its own.
+ */
+export function lookedAt({ hcp, external }: Pick<InstallationSpec, 'hcp' | 'external'>): Pair | undefined {
+  if (hcp?.enabled === true) return hcp;
+  return external === undefined ? undefined : { enabled: false, tlsSecretRef: { name: ovnTLSSecret }, ...external };
+}
+
+/** Whether keys are needed for a look. */
+export const needsKeys = ({ enabled, northbound = '', southbound = '' }: Pair): boolean =>
+  enabled || northbound.startsWith('ssl:') || southbound.startsWith('ssl:');
+
 /** Whether an installation has another half that has to be seen before it may be Ready. */
 export const needsPeer = ({ hcp, external }: Pick<InstallationSpec, 'hcp' | 'external'>): boolean =>
   hcp?.enabled === true || external !== undefined;
@@ -87,22 +111,8 @@ export function judgePeer(own: OwnHalf, observation: PeerObservation, { endpoint
     ...judge('HCPReady', findings, { reason: 'PeerVerified', message }),
     view,
   });
-  if (hcp?.enabled !== true) {
-    const message =
-      external === undefined ? 'at no known address' : `at ${external.northbound} and ${external.southbound}`;
-    return judged([open('PeerEvidenceMissing', 'OVN central', { message })]);
-  }
-  switch (observation.type) {
-    case 'noProvider':
-      return judged([broken('PeerProviderMissing', 'the pair')]);
-    case 'pending':
-      return judged([open('PeerPending', 'the pair')]);
-    case 'failed':
-      return judged([
-        open('EvidenceIncomplete', 'the pair', { component: 'the other half', message: observation.message }),
-      ]);
-    default:
-  }
+  if (hcp?.enabled !== true) return judged(...externalFindings(external, observation));
+  if (observation.type !== 'observed') return judged([unobserved(observation, 'the pair', 'the other half')]);
   const { report } = observation;
   const served = endpoints ? endpointFindings(report, hcp) : [];
   const findings = [...secretFindings(report, hcp), ...peerFindings(own, report), ...served];
@@ -121,7 +131,45 @@ export function judgePeer(own: OwnHalf, observation: PeerObservation, { endpoint
   );
 }
 
-type Pair = NonNullable<InstallationSpec['hcp']>;
+/** Why there is no report. A pair without a provider fails closed. */
+function unobserved(
+  observation: Exclude<PeerObservation, { readonly type: 'observed' }>,
+  about: string,
+  component: string,
+): Finding {
+  switch (observation.type) {
+    case 'noProvider':
+      return broken('PeerProviderMissing', about);
+    case 'pending':
+      return open('PeerPending', about);
+    case 'failed':
+      return open('EvidenceIncomplete', about, { component, message: observation.message });
+  }
+}
+
+/**
+ * Databases outside of any pair. There is no other installation that could tell a role and a version: the databases themselves
+ * tell which they are, that they belong to their clusters, and which northd works on them.
+ */
+function externalFindings(
+  external: InstallationSpec['external'],
+  observation: PeerObservation,
+): [findings: Finding[], message: string] {
+  const about = 'OVN central';
+  const where = external === undefined ? 'at no known address' : `at ${external.northbound} and ${external.southbound}`;
+  const looked = lookedAt({ external });
+  if (looked === undefined || observation.type === 'noProvider')
+    return [[open('PeerEvidenceMissing', about, { message: where })], ''];
+  if (observation.type !== 'observed') return [[unobserved(observation, about, 'the other side')], ''];
+  const { report } = observation;
+  const findings = [...(needsKeys(looked) ? secretFindings(report, looked) : []), ...endpointFindings(report, looked)];
+  const northd = peerNorthd(observation);
+  if (findings.length === 0 && northd === undefined)
+    findings.push(
+      open('EvidenceIncomplete', about, { component: 'the version of northd', message: 'its SB does not tell it' }),
+    );
+  return [findings, `both databases ${where} are served, and northd ${northd ?? ''} works on them`];
+}
 
 const generationText = (one: SecretGeneration): string => `UID ${one.uid} at ${one.resourceVersion}`;
 
@@ -189,9 +237,23 @@ function endpointFindings({ endpoints }: PeerReport, hcp: Pair): Finding[] {
       return [open('PeerEndpointUnreachable', endpoint, { endpoint, message: result.message })];
     if (result.type === 'untrusted')
       return [broken('PeerUntrusted', endpoint, { endpoint, secret, message: result.message })];
+    if (result.unconnected?.includes(wanted))
+      return [
+        open('PeerEndpointUnreachable', endpoint, { endpoint, message: `${wanted} is not connected to its cluster` }),
+      ];
     if (result.schemas.includes(wanted)) return [];
     return [
       broken('PeerSchemaDiffers', endpoint, { endpoint, observed: result.schemas.join(', ') || 'no database', wanted }),
     ];
   });
+}
+
+/** Version of the northd of the other half, as its SB tells chassis; undefined where nobody saw it. */
+export function peerNorthd(observation: PeerObservation): string | undefined {
+  if (observation.type !== 'observed') return undefined;
+  const told = observation.report.endpoints.flatMap(({ result }) =>
+    result.type === 'served' && result.northdVersion !== undefined ? [result.northdVersion] : [],
+  );
+  const [version] = told;
+  return new Set(told).size === 1 ? version : undefined;
 }

@@ -113,7 +113,9 @@ function memberRow({ target, second }: CentralSample, key: 'nb' | 'sb'): MemberR
     return { ...base, state, status: word };
   }
   const { status, connected, role, sid, term, index, log, connections } = facts;
-  const state = serving(facts) ? 'well' : status === 'joining' || status === 'leaving' ? 'unknown' : 'broken';
+  // Whoever looks for a leader may find one.
+  const passing = status === 'joining' || status === 'leaving' || (serving(facts) && role === 'candidate');
+  const state = passing ? 'unknown' : serving(facts) ? 'well' : 'broken';
   return {
     ...base,
     state,

@@ -3,6 +3,7 @@
  * through. A hand-over that a round happens to catch is not a fault; an active northd that keeps moving is one. Pure.
  */
 import type { NorthdFacts } from '../../constructs/api/evidence/central.ts';
+import type { EvidenceOf } from '../../constructs/api/evidence.ts';
 import { formatDuration } from '../../constructs/lib/duration.ts';
 import { broken, type Finding, type Judged, judge, memberName, missing, open, silence, weak } from './finding.ts';
 import { judgeProgress, type ProgressMemory } from './progress.ts';
@@ -51,10 +52,20 @@ function answerOf({ target, first, second }: CentralSample): Answer | Finding {
   const silent = silence(first, about) ?? silence(second, about);
   if (silent !== undefined || second.type !== 'Evidence') return silent ?? open('RoundPending', about);
   const { northd: facts } = second.evidence.facts;
-  return facts === undefined
-    ? missing(second.evidence, 'northd', about)
-    : { about, pod: target.pod?.uid ?? target.node.name, facts };
+  if (facts !== undefined) return { about, pod: target.pod?.uid ?? target.node.name, facts };
+  const why = missing(second.evidence, 'northd', about);
+  return isDown(second.evidence) ? { ...why, weight: 'weak' } : why;
 }
+
+/** Whether nobody listens for any daemon of a member: it is as much away as one whose pod is. */
+const isDown = ({ problems }: EvidenceOf<'central'>): boolean =>
+  (['nb', 'sb', 'northd'] as const).every((component) =>
+    problems.some((problem) => problem.component === component && problem.code === 'refused'),
+  );
+
+/** A member that is not asked since its Node is gone may run on there: while no other northd is active, it may be the one. */
+const mayRun = ({ target, first, second }: CentralSample): boolean =>
+  target.pod !== undefined && [first, second].some(({ type }) => type === 'Broken');
 
 function ownFindings({ about, facts }: Answer): Finding[] {
   if (facts.state === 'paused') return [broken('NorthdPaused', about)];
@@ -62,15 +73,20 @@ function ownFindings({ about, facts }: Answer): Finding[] {
   return lacks.length === 0 ? [] : [broken('NorthdDisconnected', about, { database: lacks.join(' and ') })];
 }
 
-/** Judges a round; `tick` is its end on the clock that never jumps. */
-export function judgeNorthd(round: CentralRound, tick: number, memory: NorthdMemory): JudgedNorthd {
+/** Judges a round; `tick` is its end on the clock that never jumps, `behind` names chassis that SB tells to be behind. */
+export function judgeNorthd(round: CentralRound, tick: number, memory: NorthdMemory, behind?: string): JudgedNorthd {
   const read = round.samples.map(answerOf);
   const answers = read.filter((one): one is Answer => 'facts' in one);
-  const silent = read.filter((one): one is Finding => 'weight' in one);
   const active = answers.filter(({ facts }) => facts.state === 'active');
+  const silent = round.samples.flatMap((sample, n): Finding[] => {
+    const one = read[n];
+    if (one === undefined || 'facts' in one) return [];
+    return [active.length === 0 && mayRun(sample) ? { ...one, weight: 'open' } : one];
+  });
   const complete = silent.every(({ weight }) => weight === 'weak');
-  const next = remember(active, complete, tick, memory);
-  const progress = judgeProgress(round, tick, memory.progress);
+  const pods = new Set(round.samples.map(({ target }) => target.pod?.uid ?? target.node.name));
+  const next = remember(active, { complete, pods }, tick, memory);
+  const progress = judgeProgress(round, tick, memory.progress, behind);
   const findings = [
     ...silent,
     ...answers.flatMap(ownFindings),
@@ -94,11 +110,17 @@ export function judgeNorthd(round: CentralRound, tick: number, memory: NorthdMem
 const flapText = ({ changes }: NorthdMemory): string =>
   changes.length === 0 ? '' : `the active northd changed ${changes.length} times within ${formatDuration(windowMs)}; `;
 
-function remember(active: readonly Answer[], complete: boolean, tick: number, memory: NorthdMemory): NorthdMemory {
+/** What goes to the next round. A move away from a pod that is gone is none: a rollout takes each of them once. */
+function remember(
+  active: readonly Answer[],
+  { complete, pods }: { readonly complete: boolean; readonly pods: ReadonlySet<string> },
+  tick: number,
+  memory: NorthdMemory,
+): NorthdMemory {
   const recent = memory.changes.filter((at) => tick - at < windowMs);
   const [one] = active;
   const now = active.length === 1 ? one?.pod : undefined;
-  const changed = now !== undefined && memory.active !== undefined && now !== memory.active;
+  const changed = now !== undefined && memory.active !== undefined && now !== memory.active && pods.has(memory.active);
   const changes = (changed ? [...recent, tick] : recent).slice(-mostChanges);
   const known = now ?? memory.active;
   // Several active ones are seen to be several; that none is active is known only when all have answered.

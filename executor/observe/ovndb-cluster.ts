@@ -20,6 +20,8 @@ export interface Quorum {
   readonly alive: number;
   readonly size: number;
   readonly quorum: number;
+  /** Members that are none of the pods, and of which nobody has heard: they may run elsewhere. */
+  readonly elsewhere: number;
 }
 
 type Member = DatabaseFacts['members'][number];
@@ -40,13 +42,52 @@ const hostOf = (address: string): string => parseEndpoint(address)?.host ?? '';
 const livesAt = (target: CentralTarget, address: string): boolean =>
   target.node.addresses.some((own) => plainHost(own) === hostOf(address));
 
+/** Servers of which a member says that their votes count; dead ones as well. */
+const votersTold = ({ members }: DatabaseFacts): readonly Member[] => members.filter(({ voting }) => voting !== false);
+
+/** Whose word on the members counts: the leader's; while nobody leads, that of the member with the longest log. */
+function authority(seats: readonly Seat[], leader: Seat | undefined): Seat | undefined {
+  if (leader !== undefined) return leader;
+  const end = ({ second }: Seat): bigint => BigInt(second.log?.last ?? '0');
+  const known = seats.filter(({ second }) => second.status !== 'joining' && votersTold(second).length > 0);
+  return known.toSorted((a, b) => {
+    const [more, less] = [end(b), end(a)];
+    if (more !== less) return more > less ? 1 : -1;
+    return votersTold(b.second).length - votersTold(a.second).length || (a.about < b.about ? -1 : 1);
+  })[0];
+}
+
 export function quorumOf({ seats, silent, down }: Cluster): Quorum {
   const leaders = seats.filter((seat) => isVoter(seat) && seat.second.role === 'leader');
   const leader = leaders.length === 1 ? leaders[0] : undefined;
-  const counted = leader?.second.members.length ?? 0;
-  const size = counted > 0 ? counted : seats.length + silent.length + down.length;
-  return { leader, alive: seats.filter(canVote).length, size, quorum: Math.floor(size / 2) + 1 };
+  const told = authority(seats, leader);
+  const voters = told === undefined ? [] : votersTold(told.second);
+  const able = seats.filter(canVote);
+  if (voters.length === 0) {
+    const size = seats.length + silent.length + down.length;
+    return { leader, alive: able.length, size, quorum: Math.floor(size / 2) + 1, elsewhere: 0 };
+  }
+  const unclaimed = voters.filter((member) => !seats.some((seat) => isServer(member, seat)));
+  const away = [...silent, ...down];
+  const strangers = unclaimed.filter(({ address }) => !away.some((target) => livesAt(target, address)));
+  // Whoever is away and at none of the addresses, as where those are names, may be any of them.
+  const nameless = away.filter((target) => !unclaimed.some(({ address }) => livesAt(target, address))).length;
+  const beyond = (members: readonly Member[]): number => Math.max(0, members.length - nameless);
+  // A leader hears of its members whether or not anybody knows their pods.
+  const heard = beyond(strangers.filter((member) => leader !== undefined && isHeard(member, leader.second)));
+  const answering = able.filter((seat) => voters.some((member) => isServer(member, seat))).length;
+  return {
+    leader,
+    alive: answering + heard,
+    size: voters.length,
+    quorum: Math.floor(voters.length / 2) + 1,
+    elsewhere: Math.max(0, beyond(strangers) - heard),
+  };
 }
+
+/** Whether the leader has heard of a member within its election timer. */
+const isHeard = ({ lastMessageMs }: Member, { electionTimerMs }: DatabaseFacts): boolean =>
+  lastMessageMs !== undefined && electionTimerMs !== undefined && BigInt(lastMessageMs) <= BigInt(electionTimerMs);
 
 /** All findings about the cluster as a whole, and who is behind now. */
 export function clusterFindings(
@@ -63,7 +104,7 @@ export function clusterFindings(
     ...leaderFindings(database, voters, leaderless, cluster.silent.length),
   ];
   const { leader } = quorumOf(cluster);
-  const votes = quorumFinding(database, cluster);
+  const votes = quorumFinding(database, cluster, leaderless);
   if (votes !== undefined) findings.push(votes);
   if (leader === undefined) return { findings, lagging: rules.memory.lagging, leaderless };
   const moving = movingFinding(database, leader);
@@ -134,13 +175,16 @@ function leaderFindings(database: string, voters: readonly Seat[], leaderless: n
   return [(leaderless > 1 && silent === 0 ? broken : open)('NoLeader', database, { database })];
 }
 
-function quorumFinding(database: string, cluster: Cluster): Finding | undefined {
-  const { leader, alive, size, quorum } = quorumOf(cluster);
+function quorumFinding(database: string, cluster: Cluster, leaderless: number): Finding | undefined {
+  const { leader, alive, size, quorum, elsewhere } = quorumOf(cluster);
   // Without a leader nobody knows how many the cluster counts; a silent member might be the one.
   if (leader === undefined && cluster.silent.length > 0) return undefined;
-  // Whoever joins is none of those that vote; a cluster of which nobody is a member yet has lost nothing.
-  if (cluster.seats.some(({ second }) => second.status === 'joining') && leader === undefined) return undefined;
-  if (alive + cluster.silent.length >= quorum) return undefined;
+  // A cluster of which nobody is a member yet has lost nothing.
+  if (authority(cluster.seats, leader) === undefined && cluster.seats.some(({ second }) => second.status === 'joining'))
+    return undefined;
+  // Whoever runs elsewhere may vote in an election under way; where another round finds no leader, nobody does.
+  const unseen = leader === undefined && leaderless > 1 ? 0 : elsewhere;
+  if (alive + cluster.silent.length + unseen >= quorum) return undefined;
   return broken('QuorumLost', database, { database, observed: alive, size, wanted: quorum });
 }
 
@@ -198,6 +242,7 @@ function followerFindings(database: string, seat: Seat, leader: Seat): Finding[]
   const moving = (observed: string, wanted: string): Finding =>
     open('LeaderMoving', about, { database, observed, wanted });
   if (own.role === 'leader') return [];
+  if (own.leading) return [moving('it follows, and tells clients that it leads', 'both to agree')];
   if (!lead.members.some((member) => isServer(member, seat)))
     return [broken('MemberUnlisted', about, { database, wanted: leader.about })];
   if (own.term !== lead.term)
@@ -213,24 +258,34 @@ function followerFindings(database: string, seat: Seat, leader: Seat): Finding[]
   return [...findings, ...linkFindings(database, seat, leader)];
 }
 
-/** Links as both ends tell them. One live direction carries RAFT; the other end may know the peer only by address yet. */
+/**
+ * Links as both ends tell them. One live direction carries RAFT; the other end may know the peer only by address yet. Ends
+ * name one another by the beginning of an id: where two members share it, a link is nobody's.
+ */
 function linkFindings(database: string, seat: Seat, leader: Seat): Finding[] {
   const { about, second: own } = seat;
   const { second: lead } = leader;
   const between = (from: DatabaseFacts, to: DatabaseFacts): DatabaseFacts['connections'] =>
     from.connections.filter(({ sid }) => sid !== '0000' && to.sid?.startsWith(sid));
-  const links = [...between(lead, own), ...between(own, lead)];
-  const heard = lead.members.find((member) => isServer(member, seat))?.lastMessageMs;
-  const timer = lead.electionTimerMs;
-  if (heard !== undefined && timer !== undefined && BigInt(heard) > BigInt(timer))
+  const named = ({ sid }: DatabaseFacts): boolean =>
+    lead.members.filter((member) => sid?.startsWith(member.sid)).length <= 1;
+  const links = [...(named(own) ? between(lead, own) : []), ...(named(lead) ? between(own, lead) : [])];
+  const counted = lead.members.find((member) => isServer(member, seat));
+  const [heard, timer] = [counted?.lastMessageMs, lead.electionTimerMs];
+  if (counted !== undefined && heard !== undefined && timer !== undefined && !isHeard(counted, lead))
     return [
       broken('MemberUnlinked', about, {
         database,
         observed: `the leader heard of it ${heard}ms ago, its election timer is ${timer}ms`,
       }),
     ];
-  if (!links.some(({ up }) => up))
-    return [broken('MemberUnlinked', about, { database, observed: 'no connection with the leader is up' })];
+  if (!links.some(({ up }) => up)) {
+    const observed = 'no connection with the leader is up';
+    if (named(own) && named(lead)) return [broken('MemberUnlinked', about, { database, observed })];
+    // What it said within the timer of the leader came over some link.
+    const message = 'its links can not be told from those of a member whose id begins alike';
+    return heard === undefined ? [open('EvidenceIncomplete', about, { component: database, message })] : [];
+  }
   const down = links.filter(({ up }) => !up).length;
   return down === 0
     ? []
@@ -242,12 +297,19 @@ function linkFindings(database: string, seat: Seat, leader: Seat): Finding[] {
       ];
 }
 
-/** A member has to have applied what the leader had committed before it was asked. Behind once may be chance. */
+/**
+ * A member has to have applied what the leader had committed before it was asked, and the leader to have heard that it has
+ * it: a new leader takes nobody's word from before. Behind once may be chance.
+ */
 function lagFinding(database: string, seat: Seat, leader: Seat, memory: DatabaseMemory): Finding | undefined {
   const [fence, applied] = [leader.first.log?.committed, seat.second.log?.applied];
-  if (fence === undefined || applied === undefined || BigInt(applied) >= BigInt(fence)) return undefined;
+  const matched = leader.second.members.find((member) => isServer(member, seat))?.matchIndex;
+  const behind = (index: string | undefined): boolean =>
+    index !== undefined && fence !== undefined && BigInt(index) < BigInt(fence);
+  const observed = behind(applied) ? `applied ${applied}` : behind(matched) ? `confirmed ${matched}` : undefined;
+  if (observed === undefined) return undefined;
   const make = memory.lagging.includes(seat.second.sid ?? '') ? broken : open;
-  return make('MemberLagging', seat.about, { database, observed: applied, wanted: fence });
+  return make('MemberLagging', seat.about, { database, observed, wanted: fence ?? '' });
 }
 
 function timerFindings(database: string, voters: readonly Seat[]): Finding[] {

@@ -43,6 +43,11 @@ export type SeatReading =
 const sameDaemon = (a: DatabaseFacts, b: DatabaseFacts): boolean =>
   a.daemon.socketInode === b.daemon.socketInode && a.daemon.startTicks === b.daemon.startTicks;
 
+/** What must not be another between two answers. A server that joins learns of its cluster meanwhile. */
+const fixed = ['row', 'sid', 'cid'] as const;
+const sameDatabase = (a: DatabaseFacts, b: DatabaseFacts): boolean =>
+  fixed.every((one) => a[one] === undefined || b[one] === undefined || a[one] === b[one]);
+
 /** Both passes of a member, or why they do not count. */
 export function seatOf({ target, first, second }: CentralSample, key: DatabaseKey): SeatReading {
   const about = memberName(target);
@@ -57,6 +62,8 @@ export function seatOf({ target, first, second }: CentralSample, key: DatabaseKe
       target,
       finding: open('EvidenceMoved', about, { message: `ovsdb-server of ${databaseNames[key]} was started anew` }),
     };
+  if (!sameDatabase(before, after))
+    return { target, finding: open('EvidenceMoved', about, { message: `${databaseNames[key]} was opened anew` }) };
   return { seat: { target, about, first: before, second: after } };
 }
 
@@ -64,6 +71,8 @@ export function seatOf({ target, first, second }: CentralSample, key: DatabaseKe
 const joiningLimitMs = 120_000;
 /** Less room than this is told. */
 const leastFreeBytes = 256n * 1024n * 1024n;
+/** With less than this the next entry may find no place. */
+const fullBelowBytes = 1024n * 1024n;
 
 export interface MemberRules {
   readonly key: DatabaseKey;
@@ -88,16 +97,22 @@ export function memberFindings(seat: Seat, rules: MemberRules): Finding[] {
     return [broken('DatabaseOther', about, { database, observed: facts.model, wanted: rules.model })];
   const findings: Finding[] = [];
   if (facts.storage !== 'ok') findings.push(broken('StorageFailed', about, { database, observed: facts.storage }));
-  if (BigInt(facts.freeBytes) < leastFreeBytes)
-    findings.push(
-      weak('DiskNearlyFull', about, {
-        database,
-        observed: `${BigInt(facts.freeBytes) / 1_048_576n} MiB`,
-        wanted: `${leastFreeBytes / 1_048_576n} MiB`,
-      }),
-    );
+  const room = roomFinding(seat, database);
+  if (room !== undefined) findings.push(room);
   const standing = standingFinding(seat, rules);
   return standing === undefined ? [...findings, ...indexFindings(seat, rules)] : [...findings, standing];
+}
+
+/**
+ * A follower without room says that its storage is well and goes on in memory; only that the leader hears nothing of it any more
+ * would tell, and that reads like a broken link.
+ */
+function roomFinding({ about, second }: Seat, database: string): Finding | undefined {
+  const free = BigInt(second.freeBytes);
+  if (free < fullBelowBytes) return broken('DiskFull', about, { database, observed: `${free / 1_024n} KiB` });
+  if (free >= leastFreeBytes) return undefined;
+  const [observed, wanted] = [free, leastFreeBytes].map((bytes) => `${bytes / 1_048_576n} MiB`) as [string, string];
+  return weak('DiskNearlyFull', about, { database, observed, wanted });
 }
 
 /** Whether it is a member at all. Ready of the pod says nothing about it, nor does `connected` alone. */

@@ -20,7 +20,7 @@ export interface ProgressMemory {
 export interface JudgedProgress {
   /** Belongs to NorthdReady. */
   readonly northd: readonly Finding[];
-  /** Says that something is behind, not what: chassis of nodes that are gone count as well. */
+  /** Chassis of nodes that are gone count as well. */
   readonly chassis: readonly Finding[];
   readonly memory: ProgressMemory | undefined;
 }
@@ -41,6 +41,7 @@ export function judgeProgress(
   { samples }: CentralRound,
   tick: number,
   memory: ProgressMemory | undefined,
+  behind = 'chassis that nobody names',
 ): JudgedProgress {
   const told = samples.flatMap(({ second }) =>
     second.type === 'Evidence' && second.evidence.facts.progress !== undefined ? [second.evidence.facts.progress] : [],
@@ -69,7 +70,14 @@ export function judgeProgress(
     chassis:
       chassisFor === undefined
         ? []
-        : [weak('ChassisBehind', 'chassis', { observed: String(hv), wanted: String(sb), elapsed: chassisFor })],
+        : [
+            weak('ChassisBehind', 'chassis', {
+              observed: String(hv),
+              wanted: String(sb),
+              elapsed: chassisFor,
+              message: behind,
+            }),
+          ],
     memory: {
       nbCfg: String(nb),
       sbCfg: String(sb),

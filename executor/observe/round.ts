@@ -73,6 +73,8 @@ export interface CentralTarget {
   readonly live: NodeFacts | undefined;
   readonly pod: PodFacts | undefined;
   readonly storage: StorageIdentity | undefined;
+  /** Id of the image that its daemons run; undefined where they run none, or several. */
+  readonly image?: string | undefined;
 }
 
 /** A member is asked twice, everybody once before anybody twice: what moves in between is seen to move. */
@@ -94,6 +96,8 @@ export interface ChassisTarget {
   /** The node of that name now; undefined when it is gone. */
   readonly live: NodeFacts | undefined;
   readonly pod: PodFacts;
+  /** The same of its daemons, where their image is the one of OVN central; a node of DPDK has one of its own. */
+  readonly image?: string | undefined;
 }
 
 export interface ChassisSample {

@@ -3,8 +3,8 @@
  * whether those are still there, and puts all of it together. Nothing of an earlier round is in it.
  */
 import type { EvidenceKind } from '../../constructs/api/evidence/words.ts';
-import type { Clock } from '../../constructs/lib/clock.ts';
 import type { ProbeTarget } from '../evidence/target.ts';
+import { type AskWays, askByEitherWay } from './ask-ways.ts';
 import {
   type ClusterLook,
   centralAbsence,
@@ -21,32 +21,16 @@ import type { PeerObservation } from './hcp.ts';
 import { networkQuestion } from './network-question.ts';
 import { judgeNorthd } from './northd.ts';
 import { judgeDatabases } from './ovndb.ts';
-import { pullAll } from './pull-all.ts';
+import { type Asked, type AskedBefore, fingerprint, type Pulls, pullPods } from './pull-pods.ts';
 import type { CentralRound, CentralSample, ChassisRound, ChassisSample, Outcome, PodFacts, Rollout } from './round.ts';
-import type { Pullable } from './schedule.ts';
 import type { RecordRead } from './topology-record.ts';
 import type { Memory, Round, Wanted } from './verdict.ts';
 
-/** How somebody was when he was asked last. */
-export interface Asked {
-  readonly fingerprint: string;
-  readonly healthy: boolean;
-  readonly askedTick: number;
-}
-
-/** By id of the target; who was not asked in a round drops out of it. */
-export type AskedBefore = ReadonlyMap<string, Asked>;
-
-export interface RoundDeps {
-  readonly clock: Clock;
+export interface RoundDeps extends AskWays, Pick<Pulls, 'clock' | 'atOnce' | 'retryMs'> {
   /** What is known of the cluster now; out of watches, so that it costs the API server nothing. */
   readonly look: () => ClusterLook;
-  /** Asks one sidecar. It answers within its own limit, whatever happens, and rejects only on abort. */
-  readonly ask: <K extends EvidenceKind>(target: ProbeTarget<K>, signal: AbortSignal) => Promise<Outcome<K>>;
   readonly peer: (signal: AbortSignal) => Promise<PeerObservation>;
   readonly record: (signal: AbortSignal) => Promise<RecordRead | undefined>;
-  /** How many nodes are asked at a time. */
-  readonly atOnce: number;
   /** Names of the sidecars' containers. */
   readonly containers: { readonly central: string; readonly chassis: string; readonly network: string };
 }
@@ -116,7 +100,8 @@ export async function runRound(input: RoundInput, deps: RoundDeps, signal: Abort
   return { round, asked };
 }
 
-const targetOf = <K extends EvidenceKind>(
+/** A sidecar of a pod as it is asked. */
+export const targetOf = <K extends EvidenceKind>(
   kind: K,
   pod: PodFacts,
   container: string,
@@ -146,7 +131,7 @@ async function runCentral(
         const known = skip[n] ?? centralAbsence(target, expected);
         if (known !== undefined) return known;
         if (target.pod === undefined) return { type: 'Unreachable', message: 'its pod is not there yet' };
-        return deps.ask(targetOf('central', target.pod, deps.containers.central), signal);
+        return askByEitherWay(deps, targetOf('central', target.pod, deps.containers.central), signal);
       }),
     );
   // Whoever said nothing the first time is not waited for once more.
@@ -171,7 +156,7 @@ async function runCentral(
   return roundOf();
 }
 
-/** Reasons that another look may well not find again: leadership moves in ordinary work. */
+/** Reasons that another look may well not find again: leadership moves in ordinary work, and every northd goes after it. */
 const passing: ReadonlySet<string> = new Set([
   'LeaderMoving',
   'MemberElecting',
@@ -181,6 +166,7 @@ const passing: ReadonlySet<string> = new Set([
   'NoLeader',
   'LeaderTwice',
   'NorthdHandover',
+  'NorthdDisconnected',
   'EvidenceMoved',
 ]);
 
@@ -191,64 +177,18 @@ function isMoving(central: CentralRound, { spec }: Wanted, memory: Memory, tick:
   return [...findings, ...northd.findings].some(({ reason }) => passing.has(reason));
 }
 
-interface Pulls extends RoundDeps {
-  readonly before: AskedBefore;
-  readonly asked: Map<string, Asked>;
-}
-
-/** Asks each pod once, in the order of the schedule, and notes how it was. */
-async function pullPods<K extends 'chassis' | 'network'>(
-  kind: K,
-  pods: readonly PodFacts[],
-  pulls: Pulls,
-  signal: AbortSignal,
-  questionTo: (pod: PodFacts) => string | undefined = () => undefined,
-): Promise<ReadonlyMap<string, Outcome<K>>> {
-  const { clock, before, asked, atOnce, containers } = pulls;
-  const outcomes = new Map<string, Outcome<K>>();
-  const byId = new Map(pods.map((pod) => [`${kind} ${pod.node}`, pod]));
-  const targets = [...byId].map(([id, pod]): Pullable => {
-    const last = before.get(id);
-    if (last === undefined) return { id, changed: true, healthy: false };
-    return { id, changed: last.fingerprint !== fingerprint(pod), healthy: last.healthy, askedTick: last.askedTick };
-  });
-  await pullAll(
-    targets,
-    atOnce,
-    async (id) => {
-      const pod = byId.get(id);
-      if (pod === undefined) return;
-      const askedTick = clock.monotonic();
-      const outcome = await pulls.ask(targetOf(kind, pod, containers[kind], questionTo(pod)), signal);
-      outcomes.set(pod.uid, outcome);
-      asked.set(id, { fingerprint: fingerprint(pod), healthy: isWell(outcome), askedTick });
-    },
-    signal,
-  );
-  return outcomes;
-}
-
-/** Whether an answer was complete and complains of nothing: who is not well is asked first the next time. */
-function isWell(outcome: Outcome<'chassis'> | Outcome<'network'> | Outcome<EvidenceKind>): boolean {
-  if (outcome.type !== 'Evidence' || !outcome.evidence.complete) return false;
-  const { evidence } = outcome;
-  if (evidence.kind === 'network') return evidence.facts.checks?.every((check) => check.outcome === 'ok') === true;
-  if (evidence.kind !== 'chassis') return true;
-  const { controller, vswitchd } = evidence.facts;
-  return controller?.connected === true && vswitchd?.bridge.inVswitchd === true;
-}
-
 const unasked = { type: 'Unreachable', message: 'it was not asked' } as const;
 
 async function runChassis(
   { workloads, targets }: ExpectedChassis,
-  pulls: Pulls,
+  pulls: RoundDeps & Pulls,
   signal: AbortSignal,
 ): Promise<ChassisRound> {
   const outcomes = await pullPods(
     'chassis',
     targets.map(({ pod }) => pod),
     pulls,
+    (pod) => targetOf('chassis', pod, pulls.containers.chassis),
     signal,
   );
   const samples = targets.map(
@@ -260,22 +200,24 @@ async function runChassis(
 async function runNetwork(
   { clients, servers, clientPods, serverPods, service }: ExpectedNetwork,
   { wanted, networkNames }: RoundInput,
-  pulls: Pulls,
+  pulls: RoundDeps & Pulls,
   signal: AbortSignal,
 ): Promise<Omit<NonNullable<Round['network']>, 'changed'>> {
   const seen = { serverPods, service };
-  const outcomes = await pullPods('network', clientPods, pulls, signal, (client) =>
+  const questionTo = (client: PodFacts): string | undefined =>
     networkNames === undefined
       ? undefined
-      : networkQuestion(seen, client, wanted.spec.networkStack, networkNames.echoPort),
+      : networkQuestion(seen, client, wanted.spec.networkStack, networkNames.echoPort);
+  const outcomes = await pullPods(
+    'network',
+    clientPods,
+    pulls,
+    (client) => targetOf('network', client, pulls.containers.network, questionTo(client)),
+    signal,
   );
   const samples = clientPods.map((client) => ({ client, outcome: outcomes.get(client.uid) ?? unasked }));
   return { clients, servers, samples, serverPods, service };
 }
-
-/** What must stay as it was for an answer to count: the pod, where it is, and the instances of its containers. */
-const fingerprint = ({ uid, node, addresses, containers }: PodFacts): string =>
-  JSON.stringify([uid, node, addresses, containers.map(({ name, id, restarts }) => [name, id, restarts])]);
 
 function movedPod(before: PodFacts | undefined, after: PodFacts | undefined): string | undefined {
   if (before === undefined) return undefined;

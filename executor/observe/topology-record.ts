@@ -7,7 +7,7 @@ import { type TopologyMember, type TopologyRecord, topologyVersion } from '../..
 import { plainEndpoint, sameEndpoint } from './endpoint.ts';
 import { broken, type Finding, type Judged, judge, memberName, open } from './finding.ts';
 import { type DatabaseKey, databaseNames, isVoter, type Seat, seatOf } from './ovndb-member.ts';
-import type { CentralRound, CentralSample } from './round.ts';
+import type { CentralRound, CentralSample, Rollout } from './round.ts';
 
 /** What status pins. */
 export interface RecordPin {
@@ -98,6 +98,7 @@ function discover(input: TopologyInput): { readonly record: TopologyRecord } | {
   const { round, installation, chartReplicas, databasesReady } = input;
   if (!databasesReady) return { message: 'the databases are not ready' };
   if (round.workload === undefined) return { message: 'the workload of OVN central was not found' };
+  if (!isRolledOut(round.workload)) return { message: 'the rollout of OVN central is under way' };
   const members: TopologyMember[] = [];
   for (const sample of round.samples) {
     const member = memberOf(sample);
@@ -122,6 +123,9 @@ function discover(input: TopologyInput): { readonly record: TopologyRecord } | {
   };
   return { record };
 }
+
+const isRolledOut = ({ generation, observedGeneration, desired, updated, ready }: Rollout): boolean =>
+  observedGeneration >= generation && updated >= desired && ready >= desired;
 
 function memberOf(sample: CentralSample): TopologyMember | undefined {
   const { nb, sb } = seatsOf(sample);
@@ -173,6 +177,9 @@ function placeFindings({ target }: CentralSample, member: TopologyMember, about:
   );
   if (seen !== undefined && wanted !== undefined && seen !== wanted)
     findings.push(changed('the storage', about, seen, wanted));
+  // A pod whose databases lie where nobody can tell confirms no record.
+  if (seen === undefined && target.pod !== undefined)
+    findings.push(open('TopologyUnconfirmed', about, { message: `the storage of ${about} could not be told` }));
   return findings;
 }
 

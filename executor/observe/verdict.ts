@@ -11,11 +11,12 @@ import { formatDuration } from '../../constructs/lib/duration.ts';
 import { type DataPlaneMemory, judgeDataPlane } from './dataplane.ts';
 import { centralNodeFindings, judgeDegraded } from './degraded.ts';
 import { type Finding, type Judged, judge, open } from './finding.ts';
-import { judgePeer, needsPeer, type PeerObservation, type PeerView } from './hcp.ts';
+import { judgePeer, needsPeer, type PeerObservation, type PeerView, peerNorthd } from './hcp.ts';
 import { judgeNetwork, type NetworkRound, type NetworkView, networkUnprobed } from './network.ts';
 import { emptyNorthdMemory, judgeNorthd, type NorthdMemory } from './northd.ts';
 import { type DatabasesMemory, type DatabaseView, emptyDatabasesMemory, judgeDatabases } from './ovndb.ts';
 import { northdVersion } from './progress.ts';
+import { behindText, registryOf } from './registry.ts';
 import type { CentralRound, ChassisRound, RoundTime } from './round.ts';
 import { judgeTopology, type RecordPin, type RecordRead } from './topology-record.ts';
 
@@ -82,7 +83,7 @@ function judgeCentral(round: Round, wanted: Wanted, memory: Memory): Central {
   }
   const tick = round.time.endedTick;
   const databases = judgeDatabases(central, { model: clustered ? 'clustered' : 'standalone', tick }, memory.databases);
-  const northd = judgeNorthd(central, tick, memory.northd);
+  const northd = judgeNorthd(central, tick, memory.northd, behindText(central, round.chassis));
   const topology = clustered
     ? judgeTopology({
         round: central,
@@ -105,6 +106,7 @@ function judgeCentral(round: Round, wanted: Wanted, memory: Memory): Central {
 export function judgeRound(round: Round, wanted: Wanted, memory: Memory): Verdict {
   const { spec, installation } = wanted;
   const central = spec.mode === 'nodeNetworking' ? undefined : judgeCentral(round, wanted, memory);
+  const peer = needsPeer(spec) ? judgePeer({ ...installation, spec }, round.peer) : undefined;
   const dataPlane =
     spec.mode === 'centralOnly' || round.chassis === undefined
       ? undefined
@@ -113,12 +115,19 @@ export function judgeRound(round: Round, wanted: Wanted, memory: Memory): Verdic
           {
             tick: round.time.endedTick,
             bridge,
-            northd: round.central === undefined ? undefined : northdVersion(round.central),
+            northd:
+              round.central !== undefined
+                ? northdVersion(round.central)
+                : // Of the other half only once it was seen to be that.
+                  peer?.condition.status === 'True'
+                  ? peerNorthd(round.peer)
+                  : undefined,
+            images: round.central?.samples.flatMap(({ target }) => target.image ?? []) ?? [],
+            ...(round.central === undefined ? {} : { registry: registryOf(round.central) }),
           },
           memory.dataPlane,
         );
   const network = spec.mode === 'centralOnly' ? undefined : judgeNetworkPart(round, spec);
-  const peer = needsPeer(spec) ? judgePeer({ ...installation, spec }, round.peer) : undefined;
   const [databases, northd, topology] = central?.judged ?? [];
   const judged = [
     databases,

@@ -1,11 +1,14 @@
 /** An installation of the network as the page shows it: what its status says, and what the last round saw. Pure. */
 import { timeText } from '../../constructs/api/conditions.ts';
+import { formatDuration } from '../../constructs/lib/duration.ts';
 import type { JsonObject } from '../../constructs/lib/json.ts';
 import type { KubeObject } from '../kube/types.ts';
 import type { Observed } from '../network/evidence.ts';
+import { type DrainRow, freshDrain } from '../observe/drain.ts';
 import type { Cell, Matrix, MemberRow, NodeRow } from '../observe/matrix.ts';
 import {
   type DatabaseView,
+  type DrainView,
   type InstallationView,
   type MatrixCell,
   type MatrixCount,
@@ -115,6 +118,24 @@ function databasesOf(matrix: Matrix | undefined, status: JsonObject): DatabaseVi
   );
 }
 
+/** A node that waits for something is neither well nor broken: somebody is at work there. */
+const markOfDrain = { drained: 'well', blocked: 'working', unknown: 'unknown' } as const;
+
+function drainView(row: DrainRow, tick: number): DrainView {
+  const verdict = freshDrain(row, tick);
+  const why =
+    verdict.state === 'drained' ? [] : [...(verdict.state === 'blocked' ? verdict.blockers : []), ...verdict.unknown];
+  // An age would make another page of it every second.
+  const stale = tick - row.seenTick > row.limitMs;
+  const held = `nobody has looked at it for longer than the ${formatDuration(row.limitMs)} that an answer holds`;
+  return {
+    node: row.node,
+    mark: markOfDrain[verdict.state],
+    word: verdict.state,
+    why: stale ? [held] : why.map(({ message }) => short(message)),
+  };
+}
+
 /** @param tick now, on the clock that never jumps */
 export function installationView(
   installation: KubeObject,
@@ -122,7 +143,8 @@ export function installationView(
   tick: number,
 ): InstallationView {
   const status = objectOf(installation.status);
-  const { matrix } = observed ?? {};
+  const { matrix, drains = [] } = observed ?? {};
+  const leaving = drains.filter(({ cordoned }) => cordoned);
   const network = status.network === undefined ? undefined : objectOf(status.network);
   const time = observed?.verdict.time;
   return {
@@ -155,5 +177,7 @@ export function installationView(
           },
         }),
     ...(matrix === undefined || matrix.nodes.length === 0 ? {} : { matrix: matrixView(matrix) }),
+    drains: leaving.slice(0, pageLimits.drains).map((row) => drainView(row, tick)),
+    drainsMore: Math.max(0, leaving.length - pageLimits.drains),
   };
 }

@@ -118,6 +118,12 @@ export interface MatrixView {
   readonly more: number;
 }
 
+/** A node that is being taken away, and what stands in the way. */
+export interface DrainView extends Told {
+  readonly node: string;
+  readonly why: readonly string[];
+}
+
 export interface EvidenceView {
   /** When the last round ended. */
   readonly seenAt: string;
@@ -145,6 +151,10 @@ export interface InstallationView {
     readonly missing: readonly string[];
   };
   readonly matrix?: MatrixView;
+  /** Cordoned nodes. */
+  readonly drains: readonly DrainView[];
+  /** Cordoned nodes that are not shown. */
+  readonly drainsMore: number;
 }
 
 export interface PageModel {
@@ -166,5 +176,6 @@ export const pageLimits = {
   /** A matrix of more nodes shows only those that are not well. */
   wholeMatrix: 48,
   matrixRows: 32,
+  drains: 16,
   message: 600,
 } as const;

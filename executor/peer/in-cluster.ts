@@ -4,8 +4,8 @@ import { installationSpec } from '../../constructs/api/kinds/kubeovn-installatio
 import type { Clock } from '../../constructs/lib/clock.ts';
 import { redact } from '../../constructs/lib/redact.ts';
 import type { KubeClient } from '../kube/client.ts';
-import { type KubeObject, uidOf } from '../kube/types.ts';
-import type { PeerCertificate, PeerEndpoint, PeerInstallation } from '../observe/hcp.ts';
+import { type KubeObject, type ObjectRef, uidOf } from '../kube/types.ts';
+import { needsKeys, type PeerCertificate, type PeerEndpoint, type PeerInstallation } from '../observe/hcp.ts';
 import { generationOf, judgeKeys, keysOf, type PeerKeys } from './keys.ts';
 import type { PeerLook, PeerProvider, PeerRequest } from './provider.ts';
 
@@ -51,29 +51,41 @@ async function endpointsOf(
   );
 }
 
+const secretRef = (namespace: string, name: string): ObjectRef => ({
+  apiVersion: 'v1',
+  kind: 'Secret',
+  namespace,
+  name,
+});
+
+async function halvesIn(
+  client: KubeClient,
+  namespace: string,
+  signal: AbortSignal,
+): Promise<PeerInstallation[] | { readonly message: string }> {
+  const listed = await client.list(
+    { apiVersion: networkApiVersion, kind: 'KubeOVNInstallation', namespace },
+    { signal },
+  );
+  return listed.type === 'listed' ? listed.items.flatMap(halfOf) : { message: listed.message };
+}
+
 /** The default provider: the other half is an installation of this cluster that names this one in return. */
 export function inClusterPeers({ client, clock, databases }: InClusterOptions): PeerProvider {
   return {
     async look(request, signal) {
-      const { namespace } = request.installation;
-      const name = request.hcp.tlsSecretRef?.name ?? '';
-      const listed = await client.list(
-        { apiVersion: networkApiVersion, kind: 'KubeOVNInstallation', namespace: request.hcp.peerNamespace ?? '' },
-        { signal },
-      );
-      if (listed.type !== 'listed') return failed(`installations of the peer: ${listed.message}`);
-      const found = await client.get({ apiVersion: 'v1', kind: 'Secret', namespace, name }, { signal });
+      const { hcp, installation } = request;
+      const peers = hcp.enabled ? await halvesIn(client, hcp.peerNamespace ?? '', signal) : [];
+      if (!Array.isArray(peers)) return failed(`installations of the peer: ${peers.message}`);
+      const found = needsKeys(hcp)
+        ? await client.get(secretRef(installation.namespace, hcp.tlsSecretRef?.name ?? ''), { signal })
+        : ({ type: 'absent' } as const);
       if (found.type !== 'found' && found.type !== 'absent') return failed(found.message);
       const secret = found.type === 'found' ? generationOf(found.object) : undefined;
       const keys = found.type === 'found' ? keysOf(found.object) : undefined;
       const certificate = judgeKeys(keys, clock.now());
-      return {
-        type: 'seen',
-        secret,
-        certificate,
-        peers: listed.items.flatMap(halfOf),
-        endpoints: await endpointsOf(request, keys, certificate, databases, signal),
-      };
+      const endpoints = await endpointsOf(request, keys, certificate, databases, signal);
+      return { type: 'seen', secret, certificate, peers, endpoints };
     },
   };
 }

@@ -3,7 +3,7 @@ import { type Clock, rest } from '../../constructs/lib/clock.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { type KubeObject, uidOf } from '../kube/types.ts';
 import { readInstallation } from '../network/snapshot.ts';
-import type { PeerObservation, SecretGeneration } from '../observe/hcp.ts';
+import { lookedAt, needsKeys, type PeerObservation, type SecretGeneration } from '../observe/hcp.ts';
 import { generationOf } from './keys.ts';
 import type { PeerLook, PeerProvider, PeerRequest } from './provider.ts';
 
@@ -50,7 +50,7 @@ async function within(
   return first;
 }
 
-/** Observes; an installation that is no half of a pair has nothing to be observed. */
+/** Observes; an installation whose databases are its own has nothing to be observed. */
 export async function observePeer(
   installation: KubeObject,
   provider: PeerProvider,
@@ -58,16 +58,20 @@ export async function observePeer(
   signal: AbortSignal,
 ): Promise<PeerObservation> {
   const spec = readInstallation(installation).installation?.spec;
-  if (spec?.hcp?.enabled !== true) return { type: 'pending' };
-  const { hcp, version } = spec;
+  const hcp = spec === undefined ? undefined : lookedAt(spec);
+  if (spec === undefined || hcp === undefined) return { type: 'pending' };
+  const { version } = spec;
   const { namespace = '', name = '' } = installation.metadata;
   const secretName = hcp.tlsSecretRef?.name ?? '';
-  const before = await generation(client, namespace, secretName, signal);
+  const none: Generation = { type: 'known', secret: undefined };
+  const current = (): Promise<Generation> =>
+    needsKeys(hcp) ? generation(client, namespace, secretName, signal) : Promise.resolve(none);
+  const before = await current();
   if (before.type === 'unread') return { type: 'failed', message: before.message };
   const request = { installation: { namespace, name, uid: uidOf(installation) }, version, hcp, secret: before.secret };
   const look = await within(clock, provider, request, signal);
   if (look.type === 'failed') return { type: 'failed', message: look.message };
-  const after = await generation(client, namespace, secretName, signal);
+  const after = await current();
   if (after.type === 'unread') return { type: 'failed', message: after.message };
   const { certificate, peers, endpoints } = look;
   // A provider that looked with another generation has seen something else, even if the Secret is back meanwhile.

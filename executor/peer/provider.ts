@@ -1,4 +1,4 @@
-/** The seam to whoever looks at the other half of a hosted pair: in the same cluster, or in another one. */
+/** The seam to whoever looks at the other half of a hosted pair, or at databases outside of any: in the same cluster, or in another one. */
 import type { InstallationSpec } from '../../constructs/api/kinds/kubeovn-installation-spec.ts';
 import type { PeerReport, SecretGeneration } from '../observe/hcp.ts';
 
@@ -9,6 +9,7 @@ import type { PeerReport, SecretGeneration } from '../observe/hcp.ts';
 export interface PeerRequest {
   readonly installation: { readonly namespace: string; readonly name: string; readonly uid: string };
   readonly version: string;
+  /** Not enabled, and without a peer namespace, for databases outside of any pair: then only these are looked at. */
   readonly hcp: NonNullable<InstallationSpec['hcp']>;
   /** As it was when the look began; undefined while there is none. */
   readonly secret: SecretGeneration | undefined;

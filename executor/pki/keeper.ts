@@ -32,7 +32,7 @@ export interface KeeperOptions {
   /** Where the Secret lies. */
   readonly namespace: string;
   /** Where probes read whom they believe. */
-  readonly probeNamespace: string;
+  readonly probeNamespaces: readonly string[];
   readonly timings?: Partial<KeeperTimings>;
   readonly log: (level: 'info' | 'warn', message: string) => void;
 }
@@ -173,11 +173,14 @@ export class AuthorityKeeper {
 
   /** Certificates of the executor: by everybody who can sign, and those of before that are still good for something. */
   async #hold({ signing, wanted, dismissed }: Standing, signal: AbortSignal): Promise<void> {
-    const { client, clock, probeNamespace } = this.#options;
+    const { client, clock, probeNamespaces } = this.#options;
     const now = clock.now();
     this.#believed = believe(this.#believed, wanted, dismissed, now, this.#timings.retireMs);
     const authorities = this.#believed.map(({ certificate }) => certificate).join('');
-    const failed = await publishBundle(client, probeNamespace, authorities, signal);
+    const told = await Promise.all(
+      probeNamespaces.map((namespace) => publishBundle(client, namespace, authorities, signal)),
+    );
+    const failed = told.find((message) => message !== undefined);
     if (failed !== undefined) this.#tell('warn', failed);
     const ids = new Set(this.#believed.map(({ id }) => id));
     const kept = this.#identities.filter(({ authority, to }) => ids.has(authority) && to > now);

@@ -3,7 +3,7 @@
  * written in them, and everything that is wrong is told at once.
  */
 
-import type { PayloadContent } from '../../constructs/api/payload.ts';
+import type { Payload } from '../../constructs/api/payload-codec.ts';
 import { makePlan, needsApproval, type Plan } from '../../constructs/api/plan.ts';
 import type { AcceptanceStep, ReleaseSpec } from '../../constructs/api/release.ts';
 import type { Clock } from '../../constructs/lib/clock.ts';
@@ -52,7 +52,7 @@ export interface AcceptInput {
   readonly pinned: boolean;
   /** What the annotation says, for messages. */
   readonly pin?: string;
-  readonly previous?: { readonly digest: string; readonly content: PayloadContent; readonly completed: boolean };
+  readonly previous?: NonNullable<DomainTarget['previous']>;
   readonly ledger: LedgerStore;
   readonly overridden: ReadonlySet<string>;
   readonly signal: AbortSignal;
@@ -103,17 +103,21 @@ export async function accept(deps: AcceptDeps, input: AcceptInput): Promise<Acce
   const elsewhere = await checkCluster(deps.client, content, input.signal);
   // In another cluster every further answer would be about something else.
   if (elsewhere.length > 0) return refuse('Preconditions', elsewhere);
-  const { session, problems: found } = await domain.prepare(targetOf(deps, input, content), deps2(deps, input));
-  const unmet = [...found, ...(await preconditions(deps, input, loaded, session))];
+  const target = targetOf(deps, input, loaded.payload);
+  const { session, problems: found } = await domain.prepare(target, deps2(deps, input));
+  const [missing, looked] = await Promise.all([
+    preconditions(deps, input, loaded, session),
+    survey({
+      client: deps.client,
+      release: input.release,
+      items: loaded.items,
+      ledger: input.ledger.ledger,
+      overridden: input.overridden,
+      signal: input.signal,
+    }),
+  ]);
+  const unmet = [...found, ...missing];
   deps.onStep('DryRun');
-  const looked = await survey({
-    client: deps.client,
-    release: input.release,
-    items: loaded.items,
-    ledger: input.ledger.ledger,
-    overridden: input.overridden,
-    signal: input.signal,
-  });
   if (!looked.ok)
     return refuse('DryRun', [...unmet, ...looked.problems, ...(await deniedRoles(deps, input, loaded, session))]);
   const judgement = await dryRun({
@@ -156,7 +160,7 @@ async function deniedRoles(
 
 const deps2 = ({ client, clock }: AcceptDeps, { signal }: AcceptInput) => ({ client, clock, signal });
 
-function targetOf(deps: AcceptDeps, input: AcceptInput, content: PayloadContent): DomainTarget {
+function targetOf(deps: AcceptDeps, input: AcceptInput, { index, objects }: Payload): DomainTarget {
   const { release, releaseUID, spec, digest, previous } = input;
   return {
     release,
@@ -164,7 +168,8 @@ function targetOf(deps: AcceptDeps, input: AcceptInput, content: PayloadContent)
     namespace: deps.namespace,
     spec,
     payloadDigest: digest,
-    content,
+    content: index.content,
+    objects,
     purpose: 'accept',
     ...(previous === undefined ? {} : { previous }),
   };
@@ -232,6 +237,7 @@ async function decide(
       classification = so.session.classify(actions);
       return classification.changeClass;
     },
+    effects: () => (classification.verdict === 'allowed' ? (classification.effects ?? []) : []),
   });
   const blocked = blockedBy(classification);
   const approved = spec.approval.planDigest === plan.digest;
@@ -257,7 +263,7 @@ async function decide(
   if (!deps.planOnly) {
     // As late as can be, so that what it saw still is so at the first write.
     deps.onStep('Preconditions');
-    const found = await so.session.preflight(so.items, deps2(deps, input));
+    const found = await so.session.preflight(so.items, plan, deps2(deps, input));
     if (found.length > 0) return refuse('Preconditions', found, report);
   }
   deps.onStep('Accepted');

@@ -43,6 +43,9 @@ export function handledBy(items: readonly Item[], previous: PayloadContent | und
   ];
 }
 
+/** How many questions are asked at once. */
+const atOnce = 8;
+
 /** `none`: the kind is not served and does not come with the payload, so that no right to it is needed. */
 type Plural =
   | { readonly type: 'plural'; readonly plural: string }
@@ -82,13 +85,15 @@ export async function neededRights(
   signal: AbortSignal,
 ): Promise<{ readonly rights: readonly NeededRight[]; readonly problems: readonly Problem[] }> {
   const rights = new Map<string, NeededRight & { names: string[] }>();
+  const kinds = new Map(handled.map(({ entry }) => [`${entry.apiVersion} ${entry.kind}`, entry]));
   const plurals = new Map<string, Plural>();
+  await eachLimited([...kinds], atOnce, async ([key, kind]) => {
+    plurals.set(key, await pluralOf(client, kind, items, signal));
+  });
   for (const { entry, verbs } of handled) {
     const { apiVersion, kind, namespace, name } = entry;
-    const key = `${apiVersion} ${kind}`;
-    const found = plurals.get(key) ?? (await pluralOf(client, entry, items, signal));
-    plurals.set(key, found);
-    if (found.type !== 'plural') continue;
+    const found = plurals.get(`${apiVersion} ${kind}`);
+    if (found?.type !== 'plural') continue;
     const resource = found.plural;
     // Whatever is handled is also listed, to see what is live of it; a list knows no names.
     for (const verb of ['list' as const, ...verbs]) {
@@ -104,7 +109,10 @@ export async function neededRights(
       rights.set(place, right);
     }
   }
-  const unknown = [...plurals.values()].flatMap((found) => (found.type === 'unknown' ? [found.problem] : []));
+  const unknown = [...kinds.keys()].flatMap((key) => {
+    const found = plurals.get(key);
+    return found?.type === 'unknown' ? [found.problem] : [];
+  });
   return { rights: [...rights.values()], problems: unknown };
 }
 
@@ -215,7 +223,7 @@ export async function missingRights(
   if (everything === 'allowed') return [];
   const problems: Problem[] = [];
   const places = Map.groupBy(rights, ({ namespace }) => namespace ?? anywhere);
-  await eachLimited([...places], 8, async ([namespace, there]) => {
+  await eachLimited([...places], atOnce, async ([namespace, there]) => {
     const granted = await grantedIn(client, namespace, signal);
     if ('reason' in granted) {
       problems.push(granted);

@@ -22,7 +22,7 @@ import type { WorkerRecord } from './record.ts';
 import { StatusReporter } from './reporter.ts';
 import { statusOf } from './status.ts';
 import { watchTrust } from './trust.ts';
-import { readRelease } from './view.ts';
+import { asksTheSame, readConditions, readRelease } from './view.ts';
 import { ReleaseWorker, type WorkerOptions } from './worker.ts';
 
 export interface ControllerTimings {
@@ -139,7 +139,8 @@ class Controller {
     if (event.type === 'synced') return;
     const name = event.object.metadata.name ?? '';
     if (event.type === 'deleted') this.#end(name);
-    else this.#take(name, event.object);
+    // Of what the status says, mostly by ourselves, only the first worker of a Release needs to know.
+    else if (event.type === 'added' || !asksTheSame(event.previous, event.object)) this.#take(name, event.object);
     for (const other of dependentsToWake(event, this.#releases.objects.values()))
       this.#managed.get(other)?.worker.poke();
   }
@@ -276,9 +277,4 @@ function revisionNotes({ outcome, attempted, revision }: WorkerRecord): Pick<Eve
       ...(origin === undefined ? {} : { [annotations.originRevision]: origin }),
     },
   };
-}
-
-function readConditions(release: KubeObject) {
-  const read = readRelease(release);
-  return read.ok ? (read.view.status?.conditions ?? []) : [];
 }

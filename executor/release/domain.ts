@@ -5,9 +5,10 @@
  */
 
 import type { Gate, PayloadContent } from '../../constructs/api/payload.ts';
-import type { PlanActions } from '../../constructs/api/plan.ts';
+import type { Plan, PlanActions, PlanRisk } from '../../constructs/api/plan.ts';
 import type { ChangeClass, GateState, ReleaseSpec } from '../../constructs/api/release.ts';
 import type { Clock } from '../../constructs/lib/clock.ts';
+import type { JsonObject } from '../../constructs/lib/json.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
 import type { AdoptionRules } from '../apply/adopt-rules.ts';
 import type { BindValue } from '../apply/bind.ts';
@@ -24,8 +25,17 @@ export interface DomainTarget {
   readonly spec: ReleaseSpec;
   readonly payloadDigest: string;
   readonly content: PayloadContent;
+  /** Objects as rendered, by id; absent where nothing is decided by them. */
+  readonly objects?: ReadonlyMap<string, JsonObject>;
   /** Payload that is accepted and enforced now, and whether a full pass of it ever completed. */
-  readonly previous?: { readonly digest: string; readonly content: PayloadContent; readonly completed: boolean };
+  readonly previous?: {
+    readonly digest: string;
+    readonly content: PayloadContent;
+    readonly objects?: ReadonlyMap<string, JsonObject>;
+    readonly completed: boolean;
+  };
+  /** Class of the change as it was accepted, where that is known. */
+  readonly changeClass?: ChangeClass;
   /** Acceptance of a new payload, or a further pass of the accepted one. */
   readonly purpose: 'accept' | 'enforce';
 }
@@ -38,13 +48,21 @@ export interface DomainDeps {
 
 /** `blocked`: no lifecycle may carry this change out; `message` says what to do instead. */
 export type Classification =
-  | { readonly verdict: 'allowed'; readonly changeClass: ChangeClass }
+  | {
+      readonly verdict: 'allowed';
+      readonly changeClass: ChangeClass;
+      /** What the change does to what runs, for whoever approves it. */
+      readonly effects?: readonly PlanRisk[];
+    }
   | {
       readonly verdict: 'blocked';
       readonly changeClass: ChangeClass;
       readonly reason: string;
       readonly message: string;
     };
+
+/** What of a plan a domain looks at before it is carried out. */
+export type PlannedChange = Pick<Plan, 'changeClass' | 'actions'>;
 
 export interface GateVerdict {
   readonly state: GateState;
@@ -101,7 +119,13 @@ export interface Domain<S, O = undefined> {
    * The last look before a payload is accepted, when nothing else stands against it. It may run something in the cluster that
    * looks, and writes nothing of the payload; what it ran, it takes away again.
    */
-  preflight?(target: DomainTarget, items: readonly Item[], snapshot: S, deps: DomainDeps): Promise<Problem[]>;
+  preflight?(
+    target: DomainTarget,
+    items: readonly Item[],
+    change: PlannedChange,
+    snapshot: S,
+    deps: DomainDeps,
+  ): Promise<Problem[]>;
   /** What kind of change it is, and whether it may go ahead. */
   classify(target: DomainTarget, actions: PlanActions, snapshot: S): Classification;
   /** What of an installation exists already and is to be taken over; undefined when nothing is. */
@@ -129,7 +153,7 @@ export interface DomainSession {
   readonly name: string;
   admit(): Problem[];
   check(items: readonly Item[], deps: DomainDeps): Promise<Problem[]>;
-  preflight(items: readonly Item[], deps: DomainDeps): Promise<Problem[]>;
+  preflight(items: readonly Item[], change: PlannedChange, deps: DomainDeps): Promise<Problem[]>;
   classify(actions: PlanActions): Classification;
   readonly adoption: AdoptionRules | undefined;
   readonly bind: BindValue;
@@ -168,7 +192,8 @@ export function sealDomain<S, O>(domain: Domain<S, O>): SealedDomain {
         name: domain.name,
         admit: () => domain.admit(target, snapshot),
         check: async (items, checkDeps) => (await domain.check?.(target, items, snapshot, checkDeps)) ?? [],
-        preflight: async (items, lookDeps) => (await domain.preflight?.(target, items, snapshot, lookDeps)) ?? [],
+        preflight: async (items, change, lookDeps) =>
+          (await domain.preflight?.(target, items, change, snapshot, lookDeps)) ?? [],
         classify: (actions) => domain.classify(target, actions, snapshot),
         adoption: domain.adoption?.(target, snapshot),
         bind: domain.bind(target, snapshot),

@@ -1,5 +1,5 @@
 /** One pass of an accepted payload: what it needs now, and the run of the engine over it. */
-import type { ReleaseSpec } from '../../constructs/api/release.ts';
+import type { ChangeClass, ReleaseSpec } from '../../constructs/api/release.ts';
 import type { SpanPosition } from '../../constructs/api/span.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
 import { dryRun, type Judgement } from '../apply/dryrun.ts';
@@ -38,6 +38,8 @@ export interface EnforceInput {
   readonly gates: GateMode;
   /** Whether a full pass of this payload ever completed. */
   readonly completed: boolean;
+  /** Class of the change that brought this payload, where that is known. */
+  readonly changeClass?: ChangeClass | undefined;
   readonly transition: Transition;
   /** Whether this payload is what is asked for, and no pause. */
   readonly wanted: boolean;
@@ -85,6 +87,7 @@ export async function openSession(
     content: index.content,
     previous: { digest: index.digest, content: index.content, completed: input.completed },
     purpose: 'enforce',
+    ...(input.changeClass === undefined ? {} : { changeClass: input.changeClass }),
   };
   const { session, problems } = await domain.prepare(target, {
     client: deps.client,

@@ -5,7 +5,7 @@ import { configMapNames } from '../../constructs/api/constants.ts';
 import type { Condition } from '../../constructs/api/fields.ts';
 import { lastCompleted, recordCompleted, recordStart } from '../../constructs/api/history.ts';
 import { ledgerDigest } from '../../constructs/api/ledger.ts';
-import type { AcceptanceStep } from '../../constructs/api/release.ts';
+import type { AcceptanceStep, ChangeClass } from '../../constructs/api/release.ts';
 import type { SpanPosition } from '../../constructs/api/span.ts';
 import type { Clock } from '../../constructs/lib/clock.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
@@ -57,6 +57,12 @@ export class Journal {
   get completed(): boolean {
     const [newest] = this.record.history;
     return newest?.digest === this.record.actual && newest?.state === 'Completed';
+  }
+
+  /** Class of the change that brought the accepted payload, where the plan of it is known. */
+  get changeClass(): ChangeClass | undefined {
+    const { desired, actual, plan } = this.record;
+    return desired === actual ? plan?.changeClass : undefined;
   }
 
   tell(): void {

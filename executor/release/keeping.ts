@@ -131,7 +131,7 @@ export class Keeping {
         watching = true;
         if (!input.quiesced && this.#keeper.waiting) await this.#mend(input, session);
       },
-      pause: (ms, since, signal) => this.#keeper.pause(ms, since, signal),
+      pause: (ms, since, signal, awaited) => this.#keeper.pause(ms, since, signal, awaited),
     };
   }
 

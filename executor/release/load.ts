@@ -64,10 +64,12 @@ type Look = (fetched: Fetched, acceptedBefore?: boolean) => Promise<Looked>;
 export async function loadPayload(deps: LoadDeps, input: LoadInput): Promise<LoadOutcome> {
   const wanted = { release: input.release, digest: input.digest };
   deps.onStep('Fetch');
-  const kept = await deps.retained.fetch(wanted, input.signal);
+  const [kept, trust] = await Promise.all([
+    deps.retained.fetch(wanted, input.signal),
+    readTrustSecret(deps.client, deps.namespace, input.signal),
+  ]);
   if (kept.type === 'unavailable') return refuse('Fetch', [kept.problem]);
   if (kept.type === 'incomplete' && input.pinned) return refuse('Fetch', [notRetained(input.pin ?? input.digest)]);
-  const trust = await readTrustSecret(deps.client, deps.namespace, input.signal);
   if (trust.type === 'unavailable') return refuse('Verify', [trust.problem]);
   const look: Look = async (archive, acceptedBefore = false) => {
     if (archive.type !== 'archive')

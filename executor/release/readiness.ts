@@ -87,11 +87,13 @@ function statefulSet(object: KubeObject): Readiness {
 
 function daemonSet(object: KubeObject): Readiness {
   const status = part(object.status);
+  const onDelete = part(part(object.spec).updateStrategy).type === 'OnDelete';
+  const byHand = onDelete ? '; the others get it when somebody deletes theirs (OnDelete)' : '';
   const wanted = count(status.desiredNumberScheduled);
   return firstOf(
     behind(object),
     wanted > 0 ? undefined : waiting('NothingDesired', 'no node wants a pod of it, which proves nothing'),
-    shortfall('nodes have the updated pod', count(status.updatedNumberScheduled), wanted),
+    shortfall(`nodes have the updated pod${byHand}`, count(status.updatedNumberScheduled), wanted),
     shortfall('nodes have a ready pod', count(status.numberReady), wanted),
     shortfall('nodes have an available pod', count(status.numberAvailable), wanted),
   );

@@ -154,7 +154,7 @@ function parsePlan(text: JsonValue | undefined): JsonObject | undefined {
 
 /** Stores a report. What keeps it from being stored is a problem worth telling, and no reason to stop. */
 export async function storeReport(client: KubeClient, report: KubeObject, signal: AbortSignal): Promise<Problem[]> {
-  const outcome = await client.apply(report, { fieldManager: managers.objects, signal });
+  const outcome = await client.apply(report, { fieldManager: managers.objects, metadataOnly: true, signal });
   if ('object' in outcome) return [];
   return [
     {

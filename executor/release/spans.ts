@@ -6,7 +6,7 @@
  * change of something that was complete once: a first install has nothing to go back to.
  */
 import type { PayloadContent } from '../../constructs/api/payload.ts';
-import type { HistoryEntry } from '../../constructs/api/release.ts';
+import type { ChangeClass, HistoryEntry } from '../../constructs/api/release.ts';
 import type { SpanPosition } from '../../constructs/api/span.ts';
 import { shortDigest } from '../../constructs/lib/digest.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
@@ -48,12 +48,15 @@ export interface Transition {
 
 /**
  * What a pass of the newest payload of the history changes. Nothing was complete before a first install, however often it
- * was replaced; and a payload that is complete itself is only kept, whatever a pass of it repairs.
+ * was replaced; and a payload that is complete itself is only kept, whatever a pass of it repairs. What Keelson puts in itself may
+ * be taken back at any place, where it changes a complete payload or is the way back to it: the daemons are the same on either side.
  */
-export function transitionOf(history: readonly HistoryEntry[], digest: string): Transition {
-  const [newest] = history;
-  const complete = newest?.digest === digest && newest.state === 'Completed';
-  return { digest, back: complete ? undefined : history.find(({ state }) => state === 'Completed')?.digest };
+export function transitionOf(history: readonly HistoryEntry[], digest: string, changeClass?: ChangeClass): Transition {
+  const [newest, before] = history;
+  const back = history.find(({ state }) => state === 'Completed')?.digest;
+  const own = changeClass === 'keelson' && (before?.state === 'Completed' || back === digest);
+  const free = own || (newest?.digest === digest && newest.state === 'Completed');
+  return { digest, back: free ? undefined : back };
 }
 
 /** The position that writes in a phase lead to; undefined when they lead to none, or to none but the present one. */

@@ -1,8 +1,10 @@
 /** A Release as the worker reads it, and what of it is work. Pure. */
 import { annotations } from '../../constructs/api/constants.ts';
+import { type Condition, conditions } from '../../constructs/api/fields.ts';
 import { type ReleaseSpec, type ReleaseStatus, releaseSpec, releaseStatus } from '../../constructs/api/release.ts';
 import { readShape } from '../../constructs/api/shape.ts';
 import { isDigest, sha256Digest } from '../../constructs/lib/digest.ts';
+import { deepEqual, type JsonObject } from '../../constructs/lib/json.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
 import type { KubeObject } from '../kube/types.ts';
 
@@ -62,6 +64,22 @@ export function readRelease(object: KubeObject): ViewRead {
       ...(requestedAt === undefined ? {} : { requestedAt: requestedAt.slice(0, 64) }),
     },
   };
+}
+
+/** Conditions of a Release as they are stored; none when they can not be read, which new ones then replace. */
+export function readConditions({ status, metadata }: KubeObject): readonly Condition[] {
+  const where = { reason: 'InvalidSpec', object: `Release ${metadata.name ?? ''}` };
+  const read = readShape(conditions(), status?.conditions ?? [], where);
+  return read.ok ? read.value : [];
+}
+
+/** Whether two states of one Release differ in no more than its status and what the API server books. */
+export function asksTheSame(before: KubeObject, after: KubeObject): boolean {
+  const asked = ({ metadata, spec }: KubeObject): JsonObject => {
+    const { uid, generation, annotations: notes, deletionTimestamp } = metadata;
+    return { uid, generation, notes, deletionTimestamp, spec };
+  };
+  return deepEqual(asked(before), asked(after));
 }
 
 /**

@@ -37,7 +37,7 @@ export function acceptInput(
   current: { readonly loaded: Loaded | undefined; readonly completed: boolean },
   signal: AbortSignal,
 ): AcceptInput {
-  const index = current.loaded?.payload.index;
+  const payload = current.loaded?.payload;
   const { completed } = current;
   return {
     release: view.name,
@@ -49,7 +49,16 @@ export function acceptInput(
     ledger,
     overridden: overriddenIds(view.spec),
     signal,
-    ...(index === undefined ? {} : { previous: { digest: index.digest, content: index.content, completed } }),
+    ...(payload === undefined
+      ? {}
+      : {
+          previous: {
+            digest: payload.index.digest,
+            content: payload.index.content,
+            objects: payload.objects,
+            completed,
+          },
+        }),
   };
 }
 

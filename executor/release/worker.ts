@@ -328,15 +328,14 @@ export class ReleaseWorker {
   }
 
   async #runPass(turn: Turn, gates: GateMode, fresh?: Accepted): Promise<PassOutcome> {
-    const { ledger } = turn;
-    this.#doubts.settle(ledger);
+    this.#doubts.settle(turn.ledger);
     const input = { ...this.#enforceInput(turn, gates), ...(fresh === undefined ? {} : { fresh }) };
     const outcome = await enforce(passDeps(this.#deps), this.#deps.domains, input);
     // Another writer may have been at work, or a write had its effect without an answer: what is stored decides.
     const uncertain = ['LedgerNotWritten', 'ApiUnavailable'];
     if (outcome.type === 'failed' && outcome.problems.some(({ reason }) => uncertain.includes(reason)))
       this.#ledger = undefined;
-    this.#journal.counted(ledger);
+    this.#journal.counted(turn.ledger);
     return outcome;
   }
 
@@ -355,7 +354,8 @@ export class ReleaseWorker {
       claims: this.#claims,
       gates,
       completed: this.#journal.completed,
-      transition: transitionOf(history, this.#current.payload.index.digest),
+      changeClass: this.#journal.changeClass,
+      transition: transitionOf(history, this.#current.payload.index.digest, this.#journal.changeClass),
       wanted: desired === actual && !view.spec.paused,
       onSpan: (position) => this.#journal.inSpan(position),
       keeping: this.#keeping,

@@ -101,7 +101,11 @@ export function retainedStore(client: KubeClient, namespace: string): RetainedSt
     const problems = await clear(damaged, signal);
     await eachLimited(wanted, sideBySide, async (plain) => {
       const chunk = revision === undefined ? plain : withRevision(plain, revision);
-      const outcome = await client.apply(chunk as unknown as KubeObject, { fieldManager: managers.objects, signal });
+      const outcome = await client.apply(chunk as unknown as KubeObject, {
+        fieldManager: managers.objects,
+        metadataOnly: true,
+        signal,
+      });
       if (outcome.type !== 'created' && outcome.type !== 'configured' && outcome.type !== 'unchanged')
         problems.push({
           reason: outcome.type === 'unavailable' ? 'ApiUnavailable' : 'RetainedCopyFailed',

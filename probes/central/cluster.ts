@@ -40,7 +40,7 @@ function memberFacts(server: ClusterServer, leading: boolean): DatabaseFacts['me
   };
 }
 
-/** A leader tells servers that come or go on lines of their own: they are no members yet, or no longer. */
+/** A leader tells servers that come or go on lines of their own: they are no members yet, or no longer, and do not vote. */
 function membersOf({ role, servers, adding, removing }: ClusterStatus): DatabaseFacts['members'] {
   const changing = [...adding, ...(removing === undefined ? [] : [removing])];
   const known = ({ sid, address }: Change): boolean =>
@@ -49,7 +49,7 @@ function membersOf({ role, servers, adding, removing }: ClusterStatus): Database
     ...servers.map((server) => memberFacts(server, role === 'leader')),
     ...changing
       .filter((change) => !known(change))
-      .map(({ sid, address, phase }) => ({ sid, address, self: false, phase: phases[phase] })),
+      .map(({ sid, address, phase }) => ({ sid, address, self: false, phase: phases[phase], voting: false })),
   ];
 }
 

@@ -1,7 +1,8 @@
 /** One database of OVN central as its own server tells it. */
-import { statfs } from 'node:fs/promises';
+
 import { join } from 'node:path';
 import type { DatabaseFacts } from '../../constructs/api/evidence/central.ts';
+import { statfs } from '../../constructs/lib/files.ts';
 import { identify } from '../daemons/identity.ts';
 import type { Look } from '../daemons/look.ts';
 import { column, DatabaseServer } from '../daemons/server.ts';
@@ -13,6 +14,7 @@ import { ControlSocket } from '../unixctl/control.ts';
 import { readPid } from '../unixctl/find.ts';
 import { readAs } from '../unixctl/reading.ts';
 import { readLines } from '../unixctl/words.ts';
+import { type ChassisList, chassisBytes, chassisColumns, chassisList } from './chassis.ts';
 import { type ClusterFacts, clusterFacts } from './cluster.ts';
 import { type CentralOptions, type DatabaseKey, databaseNames } from './options.ts';
 
@@ -23,7 +25,7 @@ export const dataSocket = ({ runDirectory }: CentralOptions, key: DatabaseKey): 
 /** What the server's own database says of one that it serves. */
 type ServerFacts = Pick<DatabaseFacts, 'model' | 'connected' | 'leading'> &
   Pick<ClusterFacts, 'cid' | 'sid'> &
-  Partial<Pick<DatabaseFacts, 'index'>>;
+  Partial<Pick<DatabaseFacts, 'index' | 'row'>>;
 
 const serverColumns = ['name', 'model', 'connected', 'leader', 'cid', 'sid', 'index'];
 const models = ['standalone', 'clustered', 'relay'] as const;
@@ -51,13 +53,14 @@ function serverFacts(row: JsonMap, what: string): Result<ServerFacts> {
   });
 }
 
-interface Connections {
+interface Held {
+  /** What a server listens on beside its arguments. */
   readonly targets: readonly string[];
   readonly probeMs: readonly number[];
 }
 
-/** Rows of `Connection`, from the listeners' own database where there is one: what a server listens on beside its arguments. */
-async function connections(server: DatabaseServer, names: readonly string[], db: string): Promise<Result<Connections>> {
+/** Listeners are rows of a database of their own where there is one. */
+async function heldRows(server: DatabaseServer, names: readonly string[], db: string): Promise<Result<Held>> {
   const targets: string[] = [];
   const probeMs: number[] = [];
   for (const name of names.filter((one) => one === 'Local_Config' || one === db)) {
@@ -73,7 +76,8 @@ async function connections(server: DatabaseServer, names: readonly string[], db:
 
 interface Served {
   readonly facts: ServerFacts | undefined;
-  readonly connections: Connections;
+  readonly held: Held;
+  readonly chassis?: ChassisList;
 }
 
 async function askServer(options: CentralOptions, key: DatabaseKey, look: Look): Promise<Result<Served>> {
@@ -86,17 +90,38 @@ async function askServer(options: CentralOptions, key: DatabaseKey, look: Look):
     if (names.type !== 'ok') return names;
     const rows = await server.rows('_Server', 'Database', serverColumns);
     if (rows.type !== 'ok') return rows;
-    const [row, second] = [...rows.value.values()].filter((one) => one.name === db);
-    if (row === undefined) return ok({ facts: undefined, connections: { targets: [], probeMs: [] } });
+    const [found, second] = [...rows.value].filter(([, one]) => one.name === db);
+    if (found === undefined) return ok({ facts: undefined, held: { targets: [], probeMs: [] } });
     if (second !== undefined) return fault('protocol', `${name}: more than one row of ${db}`);
+    const [id, row] = found;
     const facts = serverFacts(row, name);
     if (facts.type !== 'ok') return facts;
     // A database that has not joined has a name, and neither schema nor rows.
     const readable = names.value.filter((one) => one !== db || facts.value.connected);
-    const found = await connections(server, readable, db);
-    return found.type === 'ok' ? ok({ facts: facts.value, connections: found.value }) : found;
+    const held = await heldRows(server, readable, db);
+    if (held.type !== 'ok') return held;
+    const whole = { facts: { ...facts.value, row: id.toLowerCase() }, held: held.value };
+    if (key === 'nb' || !facts.value.connected) return ok(whole);
+    const chassis = await askChassis(options, look);
+    if (chassis.type !== 'ok') return chassis;
+    return ok({ ...whole, ...(chassis.value === undefined ? {} : { chassis: chassis.value }) });
   } finally {
     server.close();
+  }
+}
+
+/** Of SB; undefined where there are more of them than this process has room for. */
+async function askChassis(options: CentralOptions, look: Look): Promise<Result<ChassisList | undefined>> {
+  const path = dataSocket(options, 'sb');
+  // On a connection of its own: what is too large ends it.
+  const opened = await DatabaseServer.open(daemonName('sb'), path, look, chassisBytes);
+  if (opened.type !== 'ok') return opened;
+  try {
+    const rows = await opened.value.tables(databaseNames.sb, chassisColumns);
+    if (rows.type === 'ok') return ok(chassisList(rows.value));
+    return rows.code === 'tooLarge' ? ok(undefined) : rows;
+  } finally {
+    opened.value.close();
   }
 }
 
@@ -122,6 +147,8 @@ async function askControl(options: CentralOptions, key: DatabaseKey, look: Look)
     const cluster = text.type === 'ok' ? readClusterStatus(text.value) : undefined;
     if (cluster?.type === 'unreadable')
       return fault('protocol', `${daemonName(key)}: cluster/status, line ${cluster.line}: ${cluster.message}`);
+    if (cluster !== undefined && cluster.value.name !== db)
+      return fault('protocol', `${daemonName(key)}: cluster/status tells of ${cluster.value.name.slice(0, 64)}`);
     return ok({
       cluster: cluster === undefined ? undefined : clusterFacts(cluster.value),
       storage: storageText(storage),
@@ -143,7 +170,7 @@ function storageText(
 const isListener = (remote: string): boolean => /^p(tcp|ssl):/.test(remote);
 
 function combined(served: Served, told: Told): Result<Omit<DatabaseFacts, 'name' | 'freeBytes' | 'daemon'>> {
-  const { facts, connections: found } = served;
+  const { facts, held: found, chassis } = served;
   const { cluster, storage } = told;
   const listeners = [...new Set([...told.remotes, ...found.targets].filter(isListener))].slice(0, 32);
   const [probeMs, other] = [...new Set(found.probeMs)];
@@ -151,6 +178,7 @@ function combined(served: Served, told: Told): Result<Omit<DatabaseFacts, 'name'
     storage,
     listeners,
     ...(probeMs === undefined || other !== undefined ? {} : { inactivityProbeMs: probeMs }),
+    ...(chassis === undefined ? {} : { chassis }),
   };
   if (facts === undefined) {
     // A server that left its cluster, or was put out of it, lets the database go and runs on.
@@ -167,6 +195,10 @@ function combined(served: Served, told: Told): Result<Omit<DatabaseFacts, 'name'
   if (facts.model !== 'clustered')
     return ok({ ...shared, ...facts, status: 'standalone', members: [], connections: [] });
   if (cluster === undefined) return fault('protocol', 'a clustered database without a cluster/status');
+  // Both sockets have to be of one server: a process that was left behind may hold one of them.
+  for (const id of ['sid', 'cid'] as const)
+    if (facts[id] !== undefined && cluster[id] !== undefined && facts[id] !== cluster[id])
+      return fault('protocol', `cluster/status tells the ${id} ${cluster[id]}, and the row of clients ${facts[id]}`);
   return ok({ ...shared, ...cluster, ...facts });
 }
 
@@ -200,6 +232,7 @@ async function freeBytes(directory: string): Promise<Result<bigint>> {
     const { bavail, bsize } = await statfs(directory, { bigint: true });
     return ok(bavail * bsize);
   } catch (error) {
-    return fault('refused', `${directory}: ${(error as NodeJS.ErrnoException).code ?? 'cannot be looked at'}`);
+    // The server may well run where its folder can not be seen from here.
+    return fault('denied', `${directory}: ${(error as NodeJS.ErrnoException).code ?? 'cannot be looked at'}`);
   }
 }

@@ -19,34 +19,45 @@ const split = (text: string | undefined): string[] => (text ?? '').split(',').fi
 /** Longest values that the facts hold; what is longer is no name of anything. */
 const longest = { systemID: 256, remote: 1024, hostname: 253, version: 128, encaps: 16 } as const;
 
-function readEncaps(settings: ReadonlyMap<string, string>): Result<NodeDatabase['encaps']> {
-  const addresses = split(settings.get('ovn-encap-ip'));
+type Settings = (name: string) => string | undefined;
+
+/** As ovn-controller reads its settings: one that names the chassis goes before the one for whatever chassis there is. */
+const settingsOf =
+  (ids: ReadonlyMap<string, string>, systemID: string): Settings =>
+  (name) =>
+    ids.get(`${name}-${systemID}`) ?? ids.get(name);
+
+function readEncaps(setting: Settings): Result<NodeDatabase['encaps']> {
+  const addresses = split(setting('ovn-encap-ip'));
   const wrong = addresses.find((address) => isIP(address) === 0);
   if (wrong !== undefined) return fault('protocol', `${daemon}: ovn-encap-ip holds what is no address`);
-  const encaps = split(settings.get('ovn-encap-type')).flatMap((type) => addresses.map((ip) => ({ type, ip })));
+  const encaps = split(setting('ovn-encap-type')).flatMap((type) => addresses.map((ip) => ({ type, ip })));
   return encaps.length > longest.encaps || encaps.some(({ type }) => type.length > 32)
     ? fault('tooLarge', `${daemon}: more tunnel ends than can be told`)
     : ok(encaps);
 }
 
-function readNode(id: string, row: JsonMap): Result<Omit<NodeDatabase, 'daemon'>> {
+/** The only row of the node's database as facts, and whether it can be told. */
+export function readNode(id: string, row: JsonMap): Result<Omit<NodeDatabase, 'daemon'>> {
   const ids = column(daemon, row, 'external_ids', stringMap);
   if (ids.type !== 'ok') return ids;
-  const settings = ids.value;
-  const [systemID = '', remote = ''] = [settings.get('system-id'), settings.get('ovn-remote')];
+  const systemID = ids.value.get('system-id') ?? '';
+  const setting = settingsOf(ids.value, systemID);
+  const remote = setting('ovn-remote') ?? '';
   if (systemID === '') return fault('protocol', `${daemon}: external_ids has no system-id`);
   if (systemID.length > longest.systemID || remote.length > longest.remote)
     return fault('tooLarge', `${daemon}: system-id or ovn-remote is longer than can be told`);
-  const encaps = readEncaps(settings);
+  const encaps = readEncaps(setting);
   if (encaps.type !== 'ok') return encaps;
   const version = optional(member(row, 'ovs_version'));
-  const hostname = settings.get('hostname')?.slice(0, longest.hostname);
+  const hostname = setting('hostname')?.slice(0, longest.hostname);
   return ok({
     systemID,
     chassisUUID: id,
     remote,
     encaps: encaps.value,
-    matchNorthdVersion: settings.get('ovn-match-northd-version') === 'true',
+    // In whatever case it is written.
+    matchNorthdVersion: setting('ovn-match-northd-version')?.toLowerCase() === 'true',
     ...(hostname === undefined ? {} : { hostname }),
     ...(version?.present === true && typeof version.value === 'string'
       ? { version: version.value.slice(0, longest.version) }

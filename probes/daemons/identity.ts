@@ -1,6 +1,7 @@
 /** Which process answers: tells a daemon that was restarted between two looks from one that went on. */
-import { readFile, stat } from 'node:fs/promises';
+
 import type { DaemonIdentity } from '../../constructs/api/evidence/fields.ts';
+import { readFile, stat } from '../../constructs/lib/files.ts';
 import { fault, ok, type Result } from '../jsonrpc/fault.ts';
 
 export interface DaemonPlace {
@@ -41,6 +42,8 @@ export async function identify(place: DaemonPlace): Promise<Result<DaemonIdentit
     const started = pid === undefined ? undefined : await startTicks(procDirectory, pid, program);
     return ok({ socketInode: String(ino), startTicks: started ?? String(mtimeNs / nanosecondsPerTick) });
   } catch (error) {
-    return fault('refused', `${daemon}: no socket ${socket} (${(error as NodeJS.ErrnoException).code ?? 'unknown'})`);
+    const { code = 'unknown' } = error as NodeJS.ErrnoException;
+    const absent = code === 'ENOENT' || code === 'ENOTDIR';
+    return fault(absent ? 'refused' : 'denied', `${daemon}: no socket ${socket} (${code})`);
   }
 }

@@ -3,7 +3,7 @@ import { errorText, JsonRpcConnection, type Outcome } from '../jsonrpc/connectio
 import { dial } from '../jsonrpc/dial.ts';
 import { fault, ok, type Result } from '../jsonrpc/fault.ts';
 import { type JsonMap, member } from '../jsonrpc/json.ts';
-import { listDatabases, snapshot } from '../ovsdb/methods.ts';
+import { listDatabases, type Snapshot, snapshot } from '../ovsdb/methods.ts';
 import type { Look } from './look.ts';
 
 /** What one answer of a server may take: rows of a few small tables. */
@@ -26,12 +26,17 @@ export class DatabaseServer {
     this.#look = look;
   }
 
-  static async open(name: string, path: string, look: Look): Promise<Result<DatabaseServer>> {
+  /** @param maxBytes of one answer: for rows of which there may be more than can be held. */
+  static async open(
+    name: string,
+    path: string,
+    look: Look,
+    maxBytes: number = limits.maxBytes,
+  ): Promise<Result<DatabaseServer>> {
     const dialled = await dial({ type: 'unix', path }, look);
     if (dialled.type !== 'ok') return fault(dialled.code, `${name}: ${dialled.message}`);
-    return ok(
-      new DatabaseServer(new JsonRpcConnection(dialled.value, { peer: name, clock: look.clock, limits }), name, look),
-    );
+    const options = { peer: name, clock: look.clock, limits: { ...limits, maxBytes } };
+    return ok(new DatabaseServer(new JsonRpcConnection(dialled.value, options), name, look));
   }
 
   async databases(): Promise<Result<readonly string[]>> {
@@ -40,8 +45,13 @@ export class DatabaseServer {
 
   /** The rows of one table, by their uuid; once for each database. */
   async rows(db: string, table: string, columns: readonly string[]): Promise<Result<ReadonlyMap<string, JsonMap>>> {
-    const read = this.#known(db, await snapshot(this.#rpc, db, { [table]: columns }, this.#look));
+    const read = await this.tables(db, { [table]: columns });
     return read.type === 'ok' ? ok(read.value.get(table) ?? new Map()) : read;
+  }
+
+  /** The rows of several tables at one moment; once for each database. @param wanted columns by table. */
+  async tables(db: string, wanted: Readonly<Record<string, readonly string[]>>): Promise<Result<Snapshot>> {
+    return this.#known(db, await snapshot(this.#rpc, db, wanted, this.#look));
   }
 
   close(): void {
@@ -50,7 +60,8 @@ export class DatabaseServer {
 
   #known<T>(what: string, outcome: Outcome<T>): Result<T> {
     if (outcome.type !== 'error') return outcome;
-    return fault('refused', `${this.#name}: ${what}: ${errorText(outcome.error)}`);
+    // Whoever answers that it can not, runs.
+    return fault('protocol', `${this.#name}: ${what}: ${errorText(outcome.error)}`);
   }
 }
 

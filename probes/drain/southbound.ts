@@ -1,7 +1,8 @@
 /** The southbound database as a node reaches it: where its own database says, and with the node's own certificate. */
-import { readFile } from 'node:fs/promises';
+
 import { join } from 'node:path';
 import type { Clock } from '../../constructs/lib/clock.ts';
+import { readFile } from '../../constructs/lib/files.ts';
 import type { Look } from '../daemons/look.ts';
 import { column, DatabaseServer, onlyRow } from '../daemons/server.ts';
 import { parseAddress } from '../jsonrpc/address.ts';
@@ -103,18 +104,38 @@ async function readTls(directory: string): Promise<TlsIdentity | undefined> {
   }
 }
 
+/**
+ * Whether a server takes part in its cluster, by its own word. One that lost the others still answers, with what was true
+ * before: for such a one the next address is asked.
+ */
+async function takesPart(rpc: JsonRpcConnection, remote: string, look: Look): Promise<Result<true>> {
+  const selection = { table: 'Database', columns: ['connected'], where: [['name', '==', database]] };
+  const read = await select(rpc, '_Server', [selection], look);
+  if (read.type === 'error') return fault('refused', `${remote}: ${errorText(read.error)}`);
+  if (read.type !== 'ok') return read;
+  const [row] = read.value[0] ?? [];
+  if (row === undefined) return fault('refused', `${remote} does not serve ${database}`);
+  return member(row, 'connected') === true ? ok(true) : fault('refused', `${remote} is cut off from its cluster`);
+}
+
 async function connect(options: DrainOptions, node: Node, look: Look): Promise<Result<Southbound>> {
   const tls = await readTls(options.tlsDirectory);
   const failed: string[] = [];
+  // An address that swallows everything must leave time for the others.
+  const part = { ...look, limitMs: Math.floor(look.limitMs / node.remotes.length) };
   for (const remote of node.remotes) {
     const address = parseAddress(remote.trim());
     if (address === undefined) continue;
-    const dialled = await dial(address, { ...look, ...(tls === undefined ? {} : { tls }) });
-    if (dialled.type === 'ok')
-      return ok(
-        new Southbound(new JsonRpcConnection(dialled.value, { peer: remote, clock: look.clock, limits }), look),
-      );
-    failed.push(dialled.message);
+    const dialled = await dial(address, { ...part, ...(tls === undefined ? {} : { tls }) });
+    if (dialled.type !== 'ok') {
+      failed.push(dialled.message);
+      continue;
+    }
+    const rpc = new JsonRpcConnection(dialled.value, { peer: remote, clock: look.clock, limits });
+    const taking = await takesPart(rpc, remote.trim(), part);
+    if (taking.type === 'ok') return ok(new Southbound(rpc, look));
+    failed.push(taking.message);
+    rpc.close();
   }
   return fault('refused', failed.length === 0 ? 'ovn-remote names no address' : failed.join('; '));
 }

@@ -1,4 +1,4 @@
-import { readdir } from 'node:fs/promises';
+import { readdir } from '../../constructs/lib/files.ts';
 import { fault, ok, type Result } from '../jsonrpc/fault.ts';
 import type { ComponentFacts } from '../server/collector.ts';
 import { placeOf } from './place.ts';

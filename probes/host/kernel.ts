@@ -1,5 +1,5 @@
-import { access, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { access, readFile } from '../../constructs/lib/files.ts';
 import { fault, ok, type Result } from '../jsonrpc/fault.ts';
 import type { ComponentFacts } from '../server/collector.ts';
 

@@ -1,5 +1,5 @@
-import { lstat, readlink } from 'node:fs/promises';
 import { posix } from 'node:path';
+import { lstat, readlink } from '../../constructs/lib/files.ts';
 import { fault, type Result } from '../jsonrpc/fault.ts';
 
 /**

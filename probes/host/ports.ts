@@ -1,5 +1,5 @@
-import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { readFile } from '../../constructs/lib/files.ts';
 import { fault, ok, type Result } from '../jsonrpc/fault.ts';
 import type { ComponentFacts } from '../server/collector.ts';
 

@@ -1,4 +1,3 @@
-import { Resolver } from 'node:dns/promises';
 import { SocketAddress } from 'node:net';
 import type { AddressFamily } from '../../constructs/api/evidence/words.ts';
 
@@ -35,6 +34,9 @@ const noAddress: readonly (string | undefined)[] = ['ENODATA', 'ENOTFOUND'];
 export const resolverOf =
   (servers: readonly string[] = [], tryMs = 1_000): Resolve =>
   async (name, family, signal) => {
+    // Loaded where it is needed: the sidecars beside the daemons ask for no names.
+    const { Resolver } = await import('node:dns/promises');
+    if (signal.aborted) return { type: 'timeout', message: `no answer to ${name} in time` };
     // Two tries: a lost datagram is not a name that does not resolve.
     const resolver = new Resolver({ timeout: tryMs, tries: 2 });
     if (servers.length > 0) resolver.setServers([...servers]);

@@ -19,7 +19,8 @@ const codes: Readonly<Record<FaultCode, ProblemCode>> = {
   denied: 'denied',
   protocol: 'protocol',
   tooLarge: 'tooLarge',
-  closed: 'refused',
+  // Somebody listened, and may do so again: only whoever finds nobody there says that nobody is.
+  closed: 'protocol',
   aborted: 'timeout',
 };
 

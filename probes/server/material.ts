@@ -1,8 +1,8 @@
 import { createPublicKey, type X509Certificate } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
 import type { EnrolmentRequest } from '../../constructs/api/enrolment.ts';
 import type { PodIdentity } from '../../constructs/api/evidence/identity.ts';
 import type { Clock } from '../../constructs/lib/clock.ts';
+import { readFile } from '../../constructs/lib/files.ts';
 import type { Offer } from './offer.ts';
 import { judgeGrant, type Standing, standing } from './standing.ts';
 

@@ -54,7 +54,8 @@ export class ControlSocket {
     const { daemon } = this.#options;
     const outcome = await this.command(name, ...args);
     if (outcome.type === 'fault') return outcome;
-    if (outcome.type === 'error') return fault('refused', `${daemon}: ${name}: ${errorText(outcome.error)}`);
+    // Whoever answers that it can not, runs.
+    if (outcome.type === 'error') return fault('protocol', `${daemon}: ${name}: ${errorText(outcome.error)}`);
     const reading = read(outcome.value);
     return reading.type === 'read' ? ok(reading.value) : unreadableFault(daemon, name, reading);
   }

@@ -1,6 +1,6 @@
 /** Where a daemon's control socket is. */
-import { open, readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import { readdir, readStart, stat } from '../../constructs/lib/files.ts';
 import { fault, ok, type Result } from '../jsonrpc/fault.ts';
 
 export interface FoundDaemon {
@@ -15,19 +15,11 @@ export async function readPid(path: string): Promise<number | undefined> {
   return text !== undefined && /^[0-9]{1,10}$/.test(text) ? Number(text) : undefined;
 }
 
-async function shortText(path: string): Promise<string | undefined> {
-  try {
-    const file = await open(path);
-    try {
-      const { bytesRead, buffer } = await file.read(Buffer.alloc(64), 0, 64, 0);
-      return buffer.toString('latin1', 0, bytesRead).trim();
-    } finally {
-      await file.close();
-    }
-  } catch {
-    return undefined;
-  }
-}
+const shortText = (path: string): Promise<string | undefined> =>
+  readStart(path, 64).then(
+    (bytes) => bytes.toString('latin1').trim(),
+    () => undefined,
+  );
 
 const isSocket = async (path: string): Promise<boolean> =>
   (await stat(path).catch(() => undefined))?.isSocket() === true;
@@ -52,6 +44,6 @@ export async function findControl(directory: string, program: string): Promise<R
   const [only, second] = pids;
   if (only === undefined) return fault('refused', `${program}: no control socket in ${directory}`);
   if (second !== undefined)
-    return fault('refused', `${program}: ${pids.length} control sockets in ${directory}, and no file that says which`);
+    return fault('protocol', `${program}: ${pids.length} control sockets in ${directory}, and no file that says which`);
   return ok(at(only));
 }

@@ -1,22 +1,34 @@
 /** Puts the sidecars that observe the daemons into the workloads that run them; everything else stays as the chart has it. */
-import { evidenceSidecar, type SidecarOptions } from '../../constructs/k8s/probe.ts';
+import { evidenceSidecar, type SidecarOptions, sidecarVolumes } from '../../constructs/k8s/probe.ts';
 import type { JsonObject } from '../../constructs/lib/json.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
 import { type ChartObject, describeObject, groupKindOf, items, member, podSpecOf, withPodSpec } from './object.ts';
 
-interface Host {
+interface Part {
   readonly kind: SidecarOptions['kind'];
-  /** Container of the daemons. */
-  readonly container: string;
   /** Folders of sockets and files that the sidecar has to see. */
   readonly folders: readonly string[];
+  /** A folder that it sees where the chart has it. */
+  readonly also?: string;
 }
 
-const central: Host = { kind: 'central', container: 'ovn-central', folders: ['/var/run/ovn', '/etc/ovn'] };
+interface Host {
+  /** Container of the daemons. */
+  readonly container: string;
+  readonly parts: readonly Part[];
+}
+
+const central: Host = {
+  container: 'ovn-central',
+  parts: [{ kind: 'central', folders: ['/var/run/ovn', '/etc/ovn'] }],
+};
 const chassis: Host = {
-  kind: 'chassis',
   container: 'openvswitch',
-  folders: ['/var/run/openvswitch', '/var/run/ovn'],
+  parts: [
+    { kind: 'chassis', folders: ['/var/run/openvswitch', '/var/run/ovn'] },
+    // SB is asked as the node itself asks it, with the certificate that the node has.
+    { kind: 'drain', folders: ['/var/run/openvswitch'], also: '/var/run/tls' },
+  ],
 };
 
 const hosts: Readonly<Record<string, Host>> = {
@@ -45,8 +57,10 @@ export function injectProbes(
     if (host === undefined || podSpec === undefined) return object;
     const container = items(podSpec.containers).find(({ name }) => name === host.container);
     const mounts = items(container?.volumeMounts);
-    const found = host.folders.map((folder) => mounts.find(({ mountPath }) => plainPath(mountPath) === folder));
-    const missing = host.folders.filter((_, n) => found[n] === undefined);
+    const at = (folder: string): JsonObject[] =>
+      mounts.filter(({ mountPath }) => plainPath(mountPath) === folder).slice(0, 1);
+    const wanted = new Set(host.parts.flatMap(({ folders }) => folders));
+    const missing = [...wanted].filter((folder) => at(folder).length === 0);
     if (container === undefined || missing.length > 0) {
       const what = container === undefined ? `container ${host.container}` : `a mount of ${missing.join(' and ')}`;
       problems.push({
@@ -57,8 +71,19 @@ export function injectProbes(
       });
       return object;
     }
-    const folders = found.filter((mount) => mount !== undefined);
-    return withSidecar(object, podSpec, { kind: host.kind, image, folders, ...accountOf(container) });
+    const sidecars = host.parts.map(({ kind, folders, also }) =>
+      evidenceSidecar({
+        kind,
+        image,
+        folders: [...folders, ...(also === undefined ? [] : [also])].flatMap(at),
+        ...accountOf(container),
+      }),
+    );
+    return withPodSpec(object, {
+      ...podSpec,
+      containers: [...items(podSpec.containers), ...sidecars],
+      volumes: [...items(podSpec.volumes), ...sidecarVolumes()],
+    });
   });
   return { objects: injected, problems };
 }
@@ -66,13 +91,4 @@ export function injectProbes(
 function accountOf(container: JsonObject): { runAsUser?: number } {
   const { runAsUser } = member(container, 'securityContext');
   return typeof runAsUser === 'number' ? { runAsUser } : {};
-}
-
-function withSidecar(object: ChartObject, podSpec: JsonObject, options: SidecarOptions): ChartObject {
-  const { container, volumes } = evidenceSidecar(options);
-  return withPodSpec(object, {
-    ...podSpec,
-    containers: [...items(podSpec.containers), container],
-    volumes: [...items(podSpec.volumes), ...volumes],
-  });
 }

@@ -1,9 +1,10 @@
 /** TLS of OVN: the chart's own Secret is never rendered; every reference to it names the Secret of the specification. */
+import { ovnTLSSecret } from '../../constructs/api/constants.ts';
 import { isObject, type JsonObject, type JsonValue } from '../../constructs/lib/json.ts';
 import { type ChartObject, withBody } from './object.ts';
 
 /** The Secret that the chart would make. */
-export const chartTLSSecret = 'kube-ovn-tls';
+export const chartTLSSecret = ovnTLSSecret;
 /** The template that makes it, left out before Helm sees the chart: it looks the cluster up and makes keys at random. */
 export const chartTLSTemplate = 'templates/ovn-tls-secret.yaml';
 /** The keys that Kube-OVN's own programs read. */

@@ -1,12 +1,11 @@
 import { fluxOf } from '../../constructs/api/cluster.ts';
-import { kubeOVNInstallationKind } from '../../constructs/api/kinds/kubeovn-installation.ts';
 import type { Requirement } from '../../constructs/api/payload.ts';
 import type { DepartedObject } from '../../constructs/api/tree.ts';
 import { executorDeployment } from '../../constructs/k8s/executor.ts';
 import { synthesize } from '../../constructs/k8s/manifest.ts';
 import { monitoringObjects } from '../../constructs/k8s/monitoring/objects.ts';
 import { admissionPolicies } from '../../constructs/k8s/policies.ts';
-import { executorRBAC } from '../../constructs/k8s/rbac.ts';
+import { executorRBAC, observedNamespaces } from '../../constructs/k8s/rbac.ts';
 import { definitions, systemNamespace } from '../../constructs/k8s/system.ts';
 import type { JsonObject } from '../../constructs/lib/json.ts';
 import { groupOf } from '../../constructs/lib/names.ts';
@@ -42,6 +41,7 @@ export function systemUnit(input: SystemInput, image: string): JsonObject[] {
   const { namespace, artifactFor } = fluxOf(spec.delivery);
   const artifacts = artifactFor.length > 0;
   const probes = spec.images.probe !== undefined;
+  const evidence = probes ? observedNamespaces(input) : [];
   return synthesize((scope) => {
     systemNamespace(scope, spec);
     definitions(scope, new Set(input.loaded.specs.map(({ identity }) => groupOf(identity.apiVersion))));
@@ -64,7 +64,7 @@ export function systemUnit(input: SystemInput, image: string): JsonObject[] {
       pullSecrets: pullSecretsOf(image, spec.registries),
       fluxNamespaces: artifacts ? [namespace] : [],
       // Probes are beside the daemons of an installation of the network, and nowhere else.
-      evidence: probes && input.loaded.specs.some(({ identity }) => identity.kind === kubeOVNInstallationKind.kind),
+      evidence,
     });
     monitoringObjects(scope, spec);
   });

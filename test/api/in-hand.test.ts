@@ -15,7 +15,7 @@ import {
   type Manifest,
   testKey,
 } from './slice-payload.ts';
-import { inPlace, mapValue, want } from './spans-bed.ts';
+import { inPlace, mapValue, ready, want } from './spans-bed.ts';
 
 /** What somebody takes in hand while work on it is under way. */
 
@@ -121,6 +121,45 @@ test('held or quiesced while the pass waits for a gate: neither written nor repl
     assert.equal(await values(), ['two', 'two', 'two', 'two']);
     assert.is.not(await uidAt(bed, replacedPath(bed)), uid);
     assert.equal(executor.plan.violations, []);
+  }));
+
+test('given to another controller while the pass waits for a gate: not removed to be replaced', () =>
+  withBed(async (bed) => {
+    const executor = bed.executor();
+    const { namespace } = bed.names;
+    const maps = { first: ['a'], last: ['b'] };
+    const first = await gated(bed, 'one', 1, maps, [replaceable(namespace, 'x')]);
+    await want(bed, first);
+    await inPlace(bed, first, 1);
+    const uid = await uidAt(bed, replacedPath(bed));
+    const second = await gated(bed, 'two', 2, maps, [replaceable(namespace, 'y')]);
+    await want(bed, second, { approval: { mode: 'never' } });
+    await atGate(bed, second);
+    const owner = {
+      apiVersion: 'v1',
+      kind: 'ConfigMap',
+      name: 'a',
+      uid: await uidAt(bed, pathOf(bed, 'a')),
+      controller: true,
+    };
+    await bed.server.admin.expect('PATCH', replacedPath(bed), {
+      body: { metadata: { ownerReferences: [owner as JsonObject] } },
+      type: 'application/merge-patch+json',
+    });
+    await ready(bed, 2);
+    await bed.untilStatus('it is told', (s) => /belongs to the controller ConfigMap a/.test(JSON.stringify(s.raw)));
+    assert.is(await uidAt(bed, replacedPath(bed)), uid);
+    assert.is(
+      executor.plan.count((r) => r.verb === 'delete' && r.resource === 'deployments'),
+      0,
+    );
+    await bed.server.admin.expect('PATCH', replacedPath(bed), {
+      body: { metadata: { ownerReferences: null } },
+      type: 'application/merge-patch+json',
+    });
+    await bed.annotate(requested, 'first');
+    await inPlace(bed, second);
+    assert.is.not(await uidAt(bed, replacedPath(bed)), uid);
   }));
 
 test('held between the look and the write of an update: not written over; what only changed, or went, is seen to', () =>

@@ -184,7 +184,7 @@ test('D13: another network stack is blocked; it says what it would change and ho
     { ...context.accepted, spec: { ...context.accepted.spec, networkStack: 'dual_stack' } },
     'blocked',
   );
-  assert.match(message, /change [0-9]+ object\(s\) that the checkpoint fixes/);
+  assert.match(message, /change [0-9]+ object\(s\) \(.*\) that the checkpoint fixes/);
   assert.match(message, /keelson uninstall/);
   assert.match(message, /change class blocked/);
 });

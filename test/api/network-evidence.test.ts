@@ -1,10 +1,12 @@
 // time limit: 240s
 /** Evidence opens the gates and makes the conditions: on a real API server, with real controllers and pods that kwok plays. */
 import * as assert from 'uvu/assert';
+import { planRelease } from '../../bin/planning.ts';
 import { main } from '../../bin/program.ts';
 import { readTopologyRecord } from '../../constructs/api/topology.ts';
 import { systemClock } from '../../constructs/lib/clock.ts';
 import { type Captured, captureInventory } from '../../executor/observe/inventory.ts';
+import type { Rendered } from '../../renderer/render.ts';
 import { answer, centralFacts, databaseFacts, podOf } from '../pure/observe-support.ts';
 import { type Sidecars, type Spoil, sidecars } from './evidence-bed.ts';
 import { edgeOf, until } from './kubeBed.ts';
@@ -18,7 +20,7 @@ import {
   type RunningExecutor,
   system,
 } from './network-bed.ts';
-import { installationName, releaseName } from './network-folder.ts';
+import { type ClusterText, installationName, networkRelease, releaseName } from './network-folder.ts';
 import { workshopSuite } from './network-suite.ts';
 
 const test = workshopSuite('network evidence');
@@ -30,7 +32,9 @@ let pageAt = '';
 
 const image = (name: string, digit: string): string =>
   `registry.example.com/keelson/${name}@sha256:${digit.repeat(64)}`;
-const images = { executor: image('keelson', 'e'), probe: image('probe', 'f') };
+const imagesOf = (digit: string) => ({ executor: image('keelson', 'e'), probe: image('probe', digit) });
+/** What is published, as the next plan finds it. */
+let published: Rendered;
 const evidencePace = { openEveryMs: 200, settledEveryMs: 300 };
 const daemonSet = '/apis/apps/v1/namespaces/kube-system/daemonsets/ovs-ovn';
 const gate = (release: Loose, type: string): string => {
@@ -99,14 +103,79 @@ async function captured(): Promise<Captured> {
 test.before(async ({ shop }) => {
   bed = await networkBed(shop, { with: ['controllers', 'scheduler', 'kwok'] });
   cars = sidecars();
-  cars.spoil = member(3, { status: 'joining' });
-  await bed.deliver(await bed.render({ settings: { images } }));
-  const onPage = (port: number): void => {
-    pageAt = `http://127.0.0.1:${port}`;
-  };
-  executor = await bed.executor({ evidence: cars.evidence, evidencePace, pagePort: 0, onPage });
+  published = await bed.render();
+  await bed.deliver(published);
+  executor = await bed.executor();
 });
 test.after(() => bed.close());
+
+const onPage = (port: number): void => {
+  pageAt = `http://127.0.0.1:${port}`;
+};
+
+/** Renders a change, and says what CI plans for it against what is published. */
+async function planned(settings: NonNullable<ClusterText['settings']>): Promise<{ rendered: Rendered; plan: string }> {
+  const rendered = await bed.render({ settings });
+  const side = (of: Rendered) => {
+    const { index, objects } = networkRelease(of);
+    return { content: index.content, object: (id: string) => objects.get(id) };
+  };
+  const { plan } = planRelease(releaseName, side(published), side(rendered), {});
+  return { rendered, plan: plan.digest };
+}
+
+/** Delivers a change with its plan approved. */
+async function approved(settings: NonNullable<ClusterText['settings']>): Promise<void> {
+  const { plan: planDigest } = await planned(settings);
+  published = await bed.render({
+    settings: { ...settings, releases: { [releaseName]: { approval: { mode: 'never', planDigest } } } },
+  });
+  await bed.deliver(published);
+}
+
+const imagesIn = ({ spec }: Loose): string[] => spec.template.spec.containers.map((one: Loose) => one.image);
+const podsOf = async (app: string): Promise<Loose[]> =>
+  (await bed.get(`/api/v1/namespaces/kube-system/pods?labelSelector=app%3D${app}`)).items;
+
+test('sidecars come to a network that has none by a plan that a person approves, and what stood still goes on', async () => {
+  await bed.until(
+    paths.release,
+    'the network to stop after its central phase',
+    (one) => gate(one, 'OVNDBReady') === 'Unknown/NoEvidence' && gate(one, 'WorkloadsReady') === 'True/Ready',
+    60_000,
+  );
+  const former = new Set((await podsOf('ovn-central')).map(({ metadata }) => metadata.uid));
+  assert.is(former.size, 3);
+  await executor.stop();
+  // As a new executor finds it: pods of before answer nobody.
+  const joining = member(3, { status: 'joining' });
+  cars.spoil = (target, n) =>
+    former.has(target.podUID) ? { type: 'Unreachable', message: 'no such port' } : joining(target, n);
+  const change = await planned({ images: imagesOf('f') });
+  await bed.deliver(change.rendered);
+  executor = await bed.executor({ evidence: cars.evidence, evidencePace, pagePort: 0, onPage });
+  const waiting = await bed.until(
+    paths.release,
+    'the plan to wait for a person',
+    (one) => condition(one, 'Ready')?.reason === 'ApprovalRequired',
+  );
+  assert.match(
+    condition(waiting, 'Ready').message,
+    /pods of Deployment kube-system\/ovn-central are replaced, one at a time/,
+  );
+  assert.match(condition(waiting, 'Ready').message, /DaemonSet kube-system\/ovs-ovn .*packets of its pods may be lost/);
+  assert.equal([waiting.status.plan.changeClass, waiting.status.plan.digest], ['keelson', change.plan]);
+  assert.not.ok(imagesIn(await bed.get(paths.central)).includes(image('probe', 'f')));
+
+  await approved({ images: imagesOf('f') });
+  const installation = await bed.until(
+    paths.installation,
+    'the checkpoint to move',
+    ({ status }) => status.applyCheckpoint.payloadDigest === networkRelease(published).index.digest,
+  );
+  assert.is(installation.status.authorisation.changeClass, 'keelson');
+  await bed.until(paths.central, 'the members to be made anew', (one) => imagesIn(one).includes(image('probe', 'f')));
+});
 
 test('O1: the data plane waits until the databases are seen to be ready, however ready the pods are', async () => {
   const release = await bed.until(
@@ -178,6 +247,65 @@ test('J4: the record is immutable, belongs to nobody, and status pins its name, 
     chartReplicas: 3,
     record: inventory,
   });
+});
+
+test('the image of the sidecars moves once the databases are whole, and the record of the topology holds', async () => {
+  const { inventory } = (await bed.installation()).status.topology;
+  cars.spoil = member(3, { status: 'joining' });
+  await bed.until(paths.installation, 'a member to join', (one) => told(one, 'OVNDBReady') === 'Unknown/MemberJoining');
+  await approved({ images: imagesOf('a') });
+  const waiting = await bed.until(
+    paths.release,
+    'the rollout to wait',
+    (one) => condition(one, 'Ready')?.reason === 'RolloutWaits',
+  );
+  assert.match(condition(waiting, 'Ready').message, /ovn-central.*MemberJoining/);
+  assert.not.ok(imagesIn(await bed.get(paths.central)).includes(image('probe', 'a')));
+  cars.spoil = () => undefined;
+  await bed.until(
+    paths.release,
+    'the Release to be complete again',
+    ({ status }) =>
+      status.history[0].digest === networkRelease(published).index.digest && status.history[0].state === 'Completed',
+    60_000,
+  );
+  for (const path of [paths.central, daemonSet])
+    assert.equal(
+      new Set(imagesIn(await bed.get(path)).filter((one) => one.includes('/probe@'))),
+      new Set([image('probe', 'a')]),
+    );
+  const installation = await bed.until(paths.installation, 'everything to be True', allWell);
+  assert.equal(installation.status.topology.inventory, inventory);
+});
+
+test('sidecars that say nothing keep the data plane as it is, and are taken back by another commit without a pin', async () => {
+  const known = new Set((await podsOf('ovn-central')).map(({ metadata }) => metadata.uid));
+  cars.spoil = ({ kind, podUID }) =>
+    kind === 'central' && !known.has(podUID) ? { type: 'Unreachable', message: 'connection refused' } : undefined;
+  await approved({ images: imagesOf('b') });
+  await bed.until(
+    paths.release,
+    'the rollout to stop after central',
+    (one) =>
+      one.status.actual === networkRelease(published).index.digest &&
+      gate(one, 'WorkloadsReady') === 'True/Ready' &&
+      gate(one, 'OVNDBReady') === 'Unknown/EvidenceUnreachable',
+    30_000,
+  );
+  assert.ok(imagesIn(await bed.get(paths.central)).includes(image('probe', 'b')));
+  await approved({ images: imagesOf('a') });
+  const { digest } = networkRelease(published).index;
+  await bed.until(paths.release, 'it to be taken back', ({ status }) => status.actual === digest);
+  cars.spoil = () => undefined;
+  await bed.until(
+    paths.release,
+    'it to be complete',
+    ({ status }) => status.history[0].digest === digest && status.history[0].state === 'Completed',
+    60_000,
+  );
+  for (const path of [paths.central, daemonSet])
+    assert.not.ok(imagesIn(await bed.get(path)).includes(image('probe', 'b')));
+  await bed.until(paths.installation, 'everything to be True', allWell);
 });
 
 test('X7: one server down: OVNDBReady and Ready are False at once, nothing else moves, and back', async () => {

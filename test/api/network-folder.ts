@@ -31,6 +31,8 @@ export interface ClusterText {
   readonly inventory: Inventory;
   readonly chart: ChartPin;
   readonly spec?: Partial<InstallationSpecInput>;
+  /** Where the installation is; kube-system by default. */
+  readonly namespace?: string;
   readonly settings?: Partial<ClusterInput['spec']>;
   /** Further files of the folder by their path. */
   readonly files?: Readonly<Record<string, string>>;
@@ -61,11 +63,11 @@ function clusterYaml(host: string, settings: ClusterText['settings']): ClusterIn
   };
 }
 
-const networkYaml = (host: string, { chart, spec }: ClusterText): JsonObject =>
+const networkYaml = (host: string, { chart, spec, namespace = 'kube-system' }: ClusterText): JsonObject =>
   ({
     apiVersion: 'network.keelson.dev/v1alpha1',
     kind: 'KubeOVNInstallation',
-    metadata: { name: installationName, namespace: 'kube-system' },
+    metadata: { name: installationName, namespace },
     spec: {
       mode: 'full',
       version: chart.appVersion,

@@ -33,17 +33,22 @@ const objects = networkProbeObjects({ namespace, image, pullSecrets: [], schedul
 const run = await networkProcesses(namespace);
 const over = new AbortController();
 const said: string[] = [];
+let news = 0;
 const common = { client, clock: systemClock, namespace };
 const watch = new ClusterWatch({
   ...common,
+  namespaces: [namespace],
   random: Math.random,
   onNode: () => undefined,
+  onService: () => {
+    news += 1;
+  },
   onProblem: (message) => said.push(message),
 });
 const watching = watch.run(over.signal);
 const keeper = new AuthorityKeeper({
   ...common,
-  probeNamespace: namespace,
+  probeNamespaces: [namespace],
   log: (_level, message) => said.push(message),
 });
 test.after(async () => {
@@ -210,9 +215,52 @@ test('a client is enrolled by the token of its pod, and sends packets to the pod
     return rolledOut && seen?.pods.filter((one) => one.status?.podIPs !== undefined).length === 2;
   });
   assert.match(await observe(), /^True\/PacketsDelivered 6 of 6 checks/);
+  const has = async (addresses: readonly string[]): Promise<void> => {
+    const podIPs = addresses.map((ip) => ({ ip }));
+    await status(`/api/v1/namespaces/${namespace}/pods/${asking.name}`, { podIPs });
+    const found = () => watch.look()?.pods.find(({ metadata }) => metadata.uid === asking.uid)?.status?.podIPs;
+    await until('the watch to see its addresses', () => JSON.stringify(found()) === JSON.stringify(podIPs));
+  };
+  await has(['127.0.0.42']);
+  assert.match(
+    await observe(),
+    new RegExp(`^False/FamilyMissing node ${node} has no IPv6 address, wanted IPv4 and IPv6`),
+    'X22',
+  );
+  await has(asking.addresses);
+  assert.match(await observe(), /^True\/PacketsDelivered 6 of 6 checks/);
   await run.stop(server);
   await run.serve({ ...serving, uid: randomUUID() });
   assert.match(await observe(), new RegExp(`^False/ProbeWrongPeer .*${serving.uid}`), 'X21');
+});
+
+test('J10: where the Service leads is news at once, and that nothing of it changed is none', async () => {
+  const slices = `/apis/discovery.k8s.io/v1/namespaces/${namespace}/endpointslices`;
+  const slice = {
+    apiVersion: 'discovery.k8s.io/v1',
+    kind: 'EndpointSlice',
+    metadata: { name: 'stray', labels: { 'kubernetes.io/service-name': networkProbe.service } },
+    addressType: 'IPv6',
+    endpoints: [{ addresses: ['fd00::9'] }],
+    ports: [],
+  };
+  const after = async (what: string, change: () => Promise<unknown>): Promise<void> => {
+    const before = news;
+    await change();
+    await until(what, () => news > before, 3_000);
+  };
+  await after('a stray endpoint to be news', () => admin.expect('POST', slices, { body: slice }));
+  const merge = { type: 'application/merge-patch+json' };
+  const quiet = news;
+  const touched = { metadata: { annotations: { touched: 'yes' } } };
+  await admin.expect('PATCH', `${slices}/stray`, { ...merge, body: touched });
+  const service = pathOf(named(networkProbe.service));
+  await admin.expect('PATCH', service, { ...merge, body: touched });
+  await after('another selector to be news', () =>
+    admin.expect('PATCH', service, { ...merge, body: { spec: { selector: { app: 'other' } } } }),
+  );
+  assert.is(news, quiet + 1, 'annotations are none');
+  await after('an endpoint that goes to be news', () => admin.expect('DELETE', `${slices}/stray`));
 });
 
 test('nothing secret was said', () => {

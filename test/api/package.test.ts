@@ -50,7 +50,8 @@ test.after(async ({ folder, bench }) => {
 
 test('the program, the readme and the licence are packed, and nothing of tests or the quickstart', ({ files }) => {
   const others = files.filter((path) => !/^dist\/[\w-]+\.mjs$/.test(path));
-  assert.equal(others.sort(), ['LICENSE', 'README.md', 'bin/keelson.mjs', 'package.json']);
+  const probe = ['keelson', 'keelson-offer', 'network-probe'].map((name) => `dist/probe/${name}`);
+  assert.equal(others.sort(), ['LICENSE', 'README.md', 'bin/keelson.mjs', ...probe, 'package.json']);
   assert.ok(files.includes('dist/keelson.mjs'));
 });
 
@@ -72,12 +73,14 @@ test('npx runs it', async ({ home }) => {
   assert.is(unknown.code, 2, unknown.stderr);
 });
 
-test('it builds its own image, of itself and the pinned Node, with nothing else at hand', async ({ home }) => {
-  const build = ['--no-install', 'keelson', 'image', 'build', '--oci', 'image', '-o', 'json'];
-  const built = JSON.parse(await done(run('npx', build, { cwd: home, limitMs })));
-  const index = JSON.parse(await readFile(join(home, 'image/index.json'), 'utf8'));
-  assert.is(index.manifests[0].digest, built.digest);
-  await rm(join(home, 'image'), { recursive: true });
+test('it builds its own images, of its programs and the pinned Node, with nothing else at hand', async ({ home }) => {
+  for (const which of [[], ['--probe']]) {
+    const build = ['--no-install', 'keelson', 'image', 'build', ...which, '--oci', 'image', '-o', 'json'];
+    const built = JSON.parse(await done(run('npx', build, { cwd: home, limitMs })));
+    const index = JSON.parse(await readFile(join(home, 'image/index.json'), 'utf8'));
+    assert.is(index.manifests[0].digest, built.digest);
+    await rm(join(home, 'image'), { recursive: true });
+  }
 });
 
 test('whatever Node starts it, exit status and output are the same', async ({ home }) => {

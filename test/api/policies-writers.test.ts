@@ -1,6 +1,12 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { type ClusterSpec, clusterSpec } from '../../constructs/api/cluster.ts';
+import { evidenceTrust } from '../../constructs/api/constants.ts';
+import { synthesize } from '../../constructs/k8s/manifest.ts';
+import { admissionPolicies } from '../../constructs/k8s/policies.ts';
+import { systemClock } from '../../constructs/lib/clock.ts';
 import { isObject, type JsonObject } from '../../constructs/lib/json.ts';
+import { waitFor } from '../../constructs/lib/wait.ts';
 import type { AdminClient, Reply } from '../apiserver/client.ts';
 import { serviceAccountToken } from '../apiserver/namespace.ts';
 import {
@@ -34,13 +40,20 @@ const mayWrite: Readonly<Record<string, readonly string[]>> = {
   ledger: ['executor', ...admins],
   plan: ['executor', ...admins],
   report: ['executor', ...admins],
+  topology: ['executor', ...admins],
   marked: ['executor', ...admins],
+  authority: ['executor', 'certManager', ...admins],
   trust: admins,
 };
 
+const certManager = 'system:serviceaccount:cert-manager:cert-manager';
+
 /** The writer policy of another cluster beside the first one, for a namespace of its own. */
 async function secondPolicy(courier: string, where: string): Promise<void> {
-  const objects = await systemObjects(`{admins: [user-4, keelson-admins]}`, `    courier: ${courier}\n`);
+  const objects = await systemObjects(
+    `{admins: [user-4, keelson-admins], authority: '${certManager}'}`,
+    `    courier: ${courier}\n`,
+  );
   await server.admin.expect('POST', '/api/v1/namespaces', {
     body: { apiVersion: 'v1', kind: 'Namespace', metadata: { name: where } },
   });
@@ -68,7 +81,11 @@ async function accountsOf(
   ]);
   const services = { executor: where, storage: where, addresses: where, ...couriers };
   for (const [role, home] of Object.entries(services)) {
-    const name = { courier: 'kustomize-controller', otherCourier: 'argocd-application-controller' }[role];
+    const name = {
+      courier: 'kustomize-controller',
+      otherCourier: 'argocd-application-controller',
+      certManager: 'cert-manager',
+    }[role];
     const account = name ?? `keelson-${role}`;
     await server.admin.request('POST', '/api/v1/namespaces', {
       body: { apiVersion: 'v1', kind: 'Namespace', metadata: { name: home } },
@@ -108,6 +125,8 @@ function objectOf(what: string, where: string, account: string): JsonObject {
       return { ...release(''), metadata: metadata(`manifests-${what}-${named}`) };
     case 'trust':
       return { apiVersion: 'v1', kind: 'Secret', metadata: metadata('keelson-trust') };
+    case 'authority':
+      return { apiVersion: 'v1', kind: 'Secret', metadata: metadata('keelson-evidence-ca') };
     case 'labelled':
       return { ...map, metadata: metadata(`innocent-${named}`, 'payload') };
     case 'marked':
@@ -188,7 +207,11 @@ function writesOf(what: string, object: JsonObject, account: string): readonly (
 test('each account may write what is its own, in every way, and nothing else', async () => {
   const where = 'keelson-flux';
   await secondPolicy('flux', where);
-  const accounts = await accountsOf(where, { courier: 'flux-system', otherCourier: 'argocd' });
+  const accounts = await accountsOf(where, {
+    courier: 'flux-system',
+    otherCourier: 'argocd',
+    certManager: 'cert-manager',
+  });
   await inForce(where);
   let tried = 0;
   for (const [what, members] of Object.entries(mayWrite)) {
@@ -235,6 +258,56 @@ test('each account may write what is its own, in every way, and nothing else', a
       body: { metadata: { labels: { 'keelson.dev/holds': 'ledger' } } },
     };
     refused(await editor.request('PATCH', pathOf(plain), label), /ledger/, 'what is not ours does not become it');
+  }
+});
+
+test('beside the probes only the executor tells them whom to believe, and everything else is nobody’s business here', async () => {
+  const where = 'keelson-probes';
+  await server.admin.expect('POST', '/api/v1/namespaces', {
+    body: { apiVersion: 'v1', kind: 'Namespace', metadata: { name: where } },
+  });
+  const spec: ClusterSpec = clusterSpec.parse({
+    kubernetesVersion: '1.34.0',
+    delivery: { repository: '.', author: { name: 'a', email: 'a@example.com' } },
+    images: { executor: 'registry.example.com/keelson:1' },
+    allow: { principals: { admins: ['user-4'], authority: certManager } },
+  });
+  const found = synthesize((scope) => admissionPolicies(scope, spec, [where])).filter(
+    ({ metadata }) => (metadata as JsonObject).name === 'keelson-evidence-trust',
+  );
+  assert.is(found.length, 2);
+  for (const object of found) accepted(await apply(server.admin, object), pathOf(object));
+  const named = (name: string): JsonObject => ({ ...configMap(name), metadata: { name, namespace: where } });
+  const trust: JsonObject = {
+    ...named(evidenceTrust.name),
+    metadata: { name: evidenceTrust.name, namespace: where, labels: { account: 'probes' } },
+  };
+  const account = async (home: string, name: string): Promise<AdminClient> => {
+    await bindAll(`probes-${home}-${name}`, { kind: 'ServiceAccount', name, namespace: home });
+    return as(await serviceAccountToken(server.admin, home, name));
+  };
+  await waitFor({
+    what: 'the policy to be in force',
+    limitMs: 30_000,
+    intervalMs: 100,
+    clock: systemClock,
+    probe: async () => ((await apply(stranger, trust)).status === 403 ? true : undefined),
+  });
+  // Before it was in force anybody could.
+  await server.admin.request('DELETE', pathOf(trust));
+  const may = [await account(namespace, 'keelson-executor'), server.admin, as(server.tokens['user-4'] ?? '')];
+  const mayNot = [stranger, await account('cert-manager', 'cert-manager'), await account(where, 'keelson-executor')];
+  for (const client of may) {
+    for (const [way, send] of writesOf('trust', trust, 'probes')) accepted(await send(client), way);
+  }
+  await server.admin.expect('POST', pathOf(trust).replace(/\/[^/]*$/, ''), { body: trust });
+  for (const client of mayNot) {
+    for (const [way, send] of writesOf('trust', trust, 'probes')) {
+      const reply = await send(client);
+      if (way === 'create') assert.is(reply.status, 403);
+      else refused(reply, /may not write configmaps keelson-evidence-trust/, way);
+    }
+    accepted(await apply(client, named('notes')), 'another name');
   }
 });
 

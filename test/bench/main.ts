@@ -9,6 +9,8 @@ import { bundleExecutors, keelson } from './contenders/keelson.ts';
 import { kubectl } from './contenders/kubectl.ts';
 import { kustomizeController } from './contenders/kustomize.ts';
 import type { Contender } from './contenders/types.ts';
+import { describeEvidence, evidenceProblems } from './evidence/report.ts';
+import { measureEvidence } from './evidence/rounds.ts';
 import { type BenchOptions, readOptions } from './options.ts';
 import { machineFacts } from './proc.ts';
 import { asWanted, describeRendering, measureRendering } from './render.ts';
@@ -39,7 +41,17 @@ async function benchApplying(options: BenchOptions): Promise<BenchResults> {
   }
 }
 
+async function benchEvidence(options: BenchOptions): Promise<boolean> {
+  await ensureTools(['etcd', 'kube-apiserver'], { onProgress: progress });
+  const results = await measureEvidence(options, progress);
+  const problems = evidenceProblems(results);
+  for (const problem of problems) progress(problem);
+  console.log(options.output === 'json' ? JSON.stringify(results, undefined, 2) : describeEvidence(results));
+  return problems.length === 0;
+}
+
 async function main(options: BenchOptions): Promise<boolean> {
+  if (options.evidence) return benchEvidence(options);
   const applying = options.render ? undefined : await benchApplying(options);
   const rendering = options.render || options.save ? await measureRendering(options, progress) : undefined;
   const text = [

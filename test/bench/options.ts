@@ -14,6 +14,12 @@ export interface BenchOptions {
   readonly save: boolean;
   /** Measure rendering in place of applying. */
   readonly render: boolean;
+  /** Observe many nodes in place of applying. */
+  readonly evidence: boolean;
+  /** Nodes that are observed, rounds over them, and how many are asked at a time. */
+  readonly nodes: number;
+  readonly rounds: number;
+  readonly atOnce: number;
   /** Folders of the render measurement. */
   readonly folders: number;
   /** Contenders to run; all of them when empty. */
@@ -42,6 +48,10 @@ export function readOptions(args: readonly string[]): BenchOptions {
       svg: { type: 'string', default: '' },
       save: { type: 'boolean', default: false },
       render: { type: 'boolean', default: false },
+      evidence: { type: 'boolean', default: false },
+      nodes: { type: 'string' },
+      rounds: { type: 'string' },
+      'at-once': { type: 'string' },
       folders: { type: 'string' },
       only: { type: 'string', multiple: true, default: [] },
       profile: { type: 'string', default: '' },
@@ -58,6 +68,10 @@ export function readOptions(args: readonly string[]): BenchOptions {
     svg: values.svg,
     save: values.save,
     render: values.render,
+    evidence: values.evidence,
+    nodes: Math.max(1, whole('nodes', values.nodes, quick ? 100 : 1_000)),
+    rounds: Math.max(2, whole('rounds', values.rounds, quick ? 2 : 6)),
+    atOnce: Math.max(1, whole('at-once', values['at-once'], 16)),
     folders: Math.max(1, whole('folders', values.folders, quick ? 10 : 100)),
     only: values.only.flatMap((names) => names.split(',')),
     profile: values.profile,

@@ -8,6 +8,7 @@ import { once } from 'node:events';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Duplex } from 'node:stream';
 import { promisify } from 'node:util';
 import { systemClock } from '../../constructs/lib/clock.ts';
 import { waitFor } from '../../constructs/lib/wait.ts';
@@ -117,6 +118,13 @@ export class OvnBed {
   /** Runs one of the scripts to its end, as a probe does. */
   probe(name: string, env: Env, ...args: string[]): Promise<Answer> {
     return this.command(['bash', join(scripts, name), ...args], env);
+  }
+
+  /** A connection to a port inside the bed's network, as somebody there opens it. */
+  connect(host: string, port: number): Duplex {
+    const relay = `const s = require('node:net').connect(${port}, ${JSON.stringify(host)}); process.stdin.pipe(s).pipe(process.stdout);`;
+    const child = spawn('nsenter', this.#argv([process.execPath, '-e', relay]), { stdio: ['pipe', 'pipe', 'ignore'] });
+    return Duplex.from({ readable: child.stdout, writable: child.stdin });
   }
 
   /** Ends a script as a kubelet does; answers its exit code, or `killed` after the grace period. */

@@ -84,6 +84,13 @@ test('W3: a member that finds nobody is joining, which is not known to be broken
   await raft.crash(9);
 });
 
+test('W6: a member that is none of the pods is a ghost, whichever of them leads', async ({ raft }) => {
+  const { condition, findings } = await until(raft, [1, 2], 'False/GhostMember');
+  assert.match(condition.message, 'tcp:127.0.0.3:6643');
+  assert.match(condition.message, /[23] of 3 members, quorum 2/);
+  assert.not(findings.some(({ reason }) => reason === 'QuorumLost'));
+});
+
 test('X8: leadership that moves in the middle of a round is stale, and soon over', async ({ raft }) => {
   const { databases } = await until(raft, three, 'True/MembersAgree');
   const leader = three.find((n) =>
@@ -121,8 +128,44 @@ test('X7: one server killed is broken with quorum told; two are a lost quorum; a
   });
   assert.is(two.condition.status, 'False');
   assert.match(two.condition.message, 'quorum 2');
+  // Whoever has only one pod, and knows of no other, counts what the member counts.
+  const alone = await round(raft, [1]);
+  assert.match(judge(alone).condition.message, /[01] of 3 members, quorum 2/);
   for (const n of [2, 3]) raft.restart(n);
   await until(raft, three, 'True/MembersAgree');
+});
+
+test('W10, 6.20: a member whose disk takes nothing more says that it has applied everything; the leader knows better', async ({
+  bed,
+  raft,
+}) => {
+  const in3 = (text: string) => bed.command(['bash', '-c', text], bed.dirs('raft'));
+  await raft.crash(3);
+  const small = `${raft.folder(3)}/small`;
+  const file = `${raft.folder(3)}/db`;
+  const moved = await in3(
+    `mkdir ${small} && mount -t tmpfs -o size=128k small ${small} && mv ${file} ${small}/db && ln -s ${small}/db ${file}`,
+  );
+  assert.ok(moved.ok, moved.out);
+  raft.restart(3);
+  await until(raft, three, 'True/MembersAgree');
+  for (let n = 0; n < 20; n += 1) {
+    const row = { name: `s${n}`, external_ids: ['map', [['text', 'x'.repeat(8_000)]]] };
+    const operation = ['OVN_Northbound', { op: 'insert', table: 'Logical_Switch', row }];
+    const client = ['ovsdb-client', '--timeout=5', 'transact', `unix:${raft.socket(1)}`, JSON.stringify(operation)];
+    const written = await bed.command(client, bed.dirs('raft'));
+    assert.ok(written.ok, written.out);
+  }
+  const { findings, full } = await eventually('the member to be behind', async (saw) => {
+    const judged = judge(await round(raft, three));
+    saw(judged.condition.message);
+    const behind = judged.findings.find(({ reason }) => reason === 'MemberLagging');
+    return behind === undefined ? undefined : { ...judged, full: behind };
+  });
+  assert.match(full.message, /node n3 .* has confirmed [0-9]+, the leader had committed [0-9]+ before/);
+  assert.not(findings.some(({ reason }) => reason === 'QuorumLost'));
+  const facts = await raft.facts(3);
+  assert.ok(facts.type === 'ok' && facts.value.status === 'member' && facts.value.storage === 'ok');
 });
 
 test.run();

@@ -1,16 +1,20 @@
 /** Evidence of real daemons: a standalone central with northd, a node with its switch and controller, and each of them hung. */
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { NorthdFacts } from '../../constructs/api/evidence/central.ts';
 import { type EvidenceOf, parseEvidence } from '../../constructs/api/evidence.ts';
 import { systemClock } from '../../constructs/lib/clock.ts';
+import { type DataPlaneMemory, judgeDataPlane } from '../../executor/observe/dataplane.ts';
+import { registryOf } from '../../executor/observe/registry.ts';
 import { centralCollectors } from '../../probes/central/collect.ts';
 import { chassisCollectors } from '../../probes/chassis/collect.ts';
 import { answer } from '../../probes/server/answer.ts';
 import type { Collectors } from '../../probes/server/collector.ts';
 import { ControlSocket } from '../../probes/unixctl/control.ts';
 import { findControl } from '../../probes/unixctl/find.ts';
+import { centralRound, centralSample, chassisRound, chassisSample } from '../pure/observe-support.ts';
 import { type Env, eventually, OvnBed, pidOf, type ScriptRun } from './bed.ts';
 
 interface Context {
@@ -178,6 +182,9 @@ test('chassis: who it is, where it looks, what it has', async ({ node: env, bed,
     centralEnv,
   );
   assert.is(facts.ovsdb?.systemID, listed.out);
+  const { facts: told } = await central(centralEnv);
+  assert.equal([told.sb?.chassis?.count, told.sb?.chassis?.names], [1, [listed.out]]);
+  assert.is(told.nb?.chassis, undefined);
   assert.equal(facts.vswitchd?.bridge, { name: 'br-int', inVswitchd: true, datapath: 'netdev' });
   assert.is(facts.controller?.paused, false);
 });
@@ -192,6 +199,87 @@ test('a change comes through: nb_cfg is followed by sb_cfg and hv_cfg', async ({
   const { facts: after } = await central(env);
   const wanted = String(BigInt(before.progress?.nbCfg ?? 0) + 1n);
   assert.equal([after.progress?.nbCfg, after.progress?.sbCfg, after.progress?.hvCfg], [wanted, wanted, wanted]);
+  assert.equal(after.sb?.chassis?.behind, []);
+  assert.ok(before.sb?.row !== undefined && after.sb?.row === before.sb.row, 'the database was not opened anew');
+});
+
+test('9.4: an ovn-controller that waits for its northd is told as frozen when the real one is, in whatever case it was told to', async ({
+  bed,
+  central: env,
+  node,
+}) => {
+  const run = directory(env, 'OVN_RUNDIR');
+  const must = async (...argv: string[]): Promise<void> => {
+    const done = await bed.command(argv, node);
+    assert.ok(done.ok, done.out);
+  };
+  const sbctl = ['ovn-sbctl', '--timeout=5', `--db=unix:${run}/ovnsb_db.sock`];
+  const vsctl = ['ovs-vsctl', '--timeout=5', `--db=unix:${directory(node, 'OVS_RUNDIR')}/db.sock`];
+  const judged = async (): Promise<string> => {
+    const [{ facts: told }, { facts }] = await Promise.all([central(env), chassis(node)]);
+    const round = chassisRound(1, (n) => chassisSample(n, facts));
+    const rules = { tick: 0, bridge: 'br-int', northd: told.progress?.northdInternalVersion };
+    const { condition } = judgeDataPlane(round, rules, {});
+    return `${condition.status}/${condition.reason}`;
+  };
+  const log = () => readFile(join(directory(node, 'OVN_LOGDIR'), 'ovn-controller.log'), 'utf8');
+  await must(...vsctl, 'set', 'open', '.', 'external-ids:ovn-match-northd-version=True');
+  assert.is(await judged(), 'True/ChassisConnected');
+  // Paused, so that it does not set its version right at once.
+  await command(run, 'ovn-northd', 'pause');
+  await must(...sbctl, 'set', 'SB_Global', '.', 'options:northd_internal_version="99.9.9-1.1.1-1.1"');
+  await eventually('the real one to freeze', async (saw) => {
+    const text = await log();
+    saw(text.slice(-400));
+    return text.includes('mismatch with northd version') ? true : undefined;
+  });
+  const { facts } = await chassis(node);
+  assert.equal([facts.controller?.connected, facts.ovsdb?.matchNorthdVersion], [true, true]);
+  assert.is(await judged(), 'False/ChassisFrozen');
+  await must(...vsctl, 'remove', 'open', '.', 'external-ids', 'ovn-match-northd-version');
+  await command(run, 'ovn-northd', 'resume');
+  await until('an active northd', () => central(env), northdIs('active'));
+  assert.is(await judged(), 'True/ChassisConnected');
+});
+
+test('21.12: a connected ovn-controller that can not write its chassis is told, and well again once it can', async ({
+  bed,
+  central: env,
+  node,
+}) => {
+  const sbctl = async (...argv: string[]): Promise<void> => {
+    const base = ['ovn-sbctl', '--timeout=5', `--db=unix:${directory(env, 'OVN_RUNDIR')}/ovnsb_db.sock`];
+    const done = await bed.command([...base, ...argv], env);
+    assert.ok(done.ok, done.out);
+  };
+  let memory: DataPlaneMemory = {};
+  const judged = async (): Promise<string> => {
+    const [told, { facts }] = await Promise.all([central(env), chassis(node)]);
+    const seen = {
+      ...centralRound(1),
+      samples: [{ ...centralSample(1, 1), second: { type: 'Evidence' as const, evidence: told } }],
+    };
+    const rules = { tick: 0, bridge: 'br-int', northd: undefined, registry: registryOf(seen) };
+    const found = judgeDataPlane(
+      chassisRound(1, (n) => chassisSample(n, facts)),
+      rules,
+      memory,
+    );
+    memory = found.memory;
+    return `${facts.controller?.connected} ${found.condition.status}/${found.condition.reason}`;
+  };
+  const until = (wanted: string): Promise<true> =>
+    eventually(wanted, async (saw) => {
+      const now = await judged();
+      saw(now);
+      return now === wanted ? true : undefined;
+    });
+  const { facts } = await chassis(node);
+  // What a node that was made anew meets: the chassis of the former one has its tunnel address.
+  await sbctl('chassis-del', facts.ovsdb?.systemID ?? '', '--', 'chassis-add', 'former', 'geneve', '127.0.0.10');
+  await until('true False/ChassisUnlisted');
+  await sbctl('chassis-del', 'former');
+  await until('true True/ChassisConnected');
 });
 
 test('northd: paused, then standby beside another that is active, then active again', async ({ bed, central: env }) => {

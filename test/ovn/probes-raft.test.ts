@@ -206,6 +206,7 @@ test('a server that was started anew is another daemon; one that is dead refuses
   );
   assert.is(after.sid, before.sid);
   assert.is.not(after.daemon.startTicks, before.daemon.startTicks);
+  assert.ok(before.row !== undefined && after.row !== before.row, 'the row of a database that was opened anew');
 });
 
 test('without a quorum: what was read is answered, a write is not, and then no transaction; the facts still come', async ({

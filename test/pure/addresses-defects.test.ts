@@ -327,7 +327,7 @@ scenario('Q8: the gate compares names of classes, and needs no class', async (be
 });
 
 test('every answer to what was left open is recorded', () => {
-  const record = readFileSync(new URL('../../docs/decisions/0029-the-address-ledger.md', import.meta.url), 'utf8');
+  const record = readFileSync(new URL('../../docs/decisions/0030-the-address-ledger.md', import.meta.url), 'utf8');
   for (let n = 1; n <= 10; n += 1) assert.match(record, new RegExp(`^\\| Q${n} \\|`, 'm'));
   for (let n = 1; n <= 19; n += 1) assert.match(record, new RegExp(`^\\| D${n} \\|`, 'm'));
 });

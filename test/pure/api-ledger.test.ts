@@ -93,6 +93,23 @@ test('no entry is lost when the writing stops at any point, at first or while th
   }
 });
 
+test('nor when any of the new ConfigMaps are there while none of the old ones has changed', () => {
+  const large = ledgerOf(3000);
+  for (const shards of [1, 2]) {
+    const small = encodeLedger(ledgerOf(300), { ...target, minShards: shards });
+    const grown = encodeLedger(large, { ...target, minShards: shards });
+    const added = grown.slice(shards);
+    assert.ok(added.length >= 2, `${grown.length} ConfigMaps`);
+    fc.assert(
+      fc.property(fc.subarray(added), (there) => {
+        const back = decoded([...small, ...there]);
+        for (let n = 0; n < 300; n += 1) assert.ok(back.ledger.has(entry(n).id));
+      }),
+      { numRuns: 40 },
+    );
+  }
+});
+
 test('a shard that somebody removed is seen, and nothing is read from the rest', () => {
   const configMaps = encodeLedger(ledgerOf(3000), target);
   for (let n = 0; n < configMaps.length; n++) {

@@ -6,6 +6,8 @@ import { holds } from '../bench/check.ts';
 import { corpusId } from '../bench/contenders/kubectl.ts';
 import type { Contender } from '../bench/contenders/types.ts';
 import { corpus, halfOf } from '../bench/corpus.ts';
+import { describeEvidence, evidenceProblems } from '../bench/evidence/report.ts';
+import type { EvidenceResults, RoundFigures } from '../bench/evidence/rounds.ts';
 import type { Measured } from '../bench/measure.ts';
 import { readOptions } from '../bench/options.ts';
 import { machineFacts } from '../bench/proc.ts';
@@ -158,6 +160,40 @@ test('every object of the corpus has a name and, where its kind has one, a names
     assert.ok(isObject(object.metadata) && typeof object.metadata.name === 'string');
     assert.ok(object.metadata.namespace === undefined || /^bench-[0-3]$/.test(String(object.metadata.namespace)));
   }
+});
+
+test('rounds of evidence: what is not as wanted is told, and nothing else', () => {
+  const figures: RoundFigures = {
+    seconds: 40,
+    well: 93,
+    unknown: 7,
+    residentMiB: 150,
+    cpuSeconds: 5,
+    requests: { 'PATCH 200': 1, 'GET 200': 20 },
+    portForwards: 4,
+  };
+  const enrolling = { ...figures, residentMiB: 120, requests: { 'POST 201': 93, 'PATCH 200': 2 } };
+  const results: EvidenceResults = {
+    machine: machineFacts(),
+    busyBefore: 0,
+    nodes: 100,
+    hanging: 5,
+    refusing: 2,
+    atOnce: 16,
+    peakMiB: 160,
+    rounds: [enrolling, figures, figures],
+    asked: { least: 3, most: 4 },
+  };
+  assert.equal(evidenceProblems(results), []);
+  assert.match(describeEvidence(results), /^100 nodes at 50 ms, 5 hang, 2 refuse; 16 at a time/);
+  const bad = { ...figures, seconds: 61, well: 92, residentMiB: 190, requests: { 'PUT 200': 93 } };
+  assert.equal(evidenceProblems({ ...results, rounds: [enrolling, figures, bad], asked: { least: 2, most: 4 } }), [
+    'round 3 took 61.0 s',
+    'round 3 saw 92 well and 7 unknown',
+    'round 3 wrote 93 times',
+    'memory grew by 40 MiB',
+    'a server was asked 2 times, another 4 times',
+  ]);
 });
 
 test.run();

@@ -1,9 +1,13 @@
+import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { rm, writeFile } from 'node:fs/promises';
+import { createServer as createHttpServer } from 'node:http';
 import { createServer, type Server } from 'node:net';
+import type { Duplex } from 'node:stream';
 import { createServer as createTlsServer } from 'node:tls';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
+import { kubeletWay } from '../../executor/evidence/forward.ts';
 import { directWay, type Way } from '../../executor/evidence/way.ts';
 import { makeOffer } from '../../probes/server/offer.ts';
 import { chassisCollectors, dayMs, executorBed, subjectOf, targetOf } from './evidence-bed.ts';
@@ -53,6 +57,53 @@ test('nobody there is Unreachable, by every way in turn', async () => {
   assert.equal(tried, ['direct', 'kubelet']);
 });
 
+/** A kubelet behind an API server: it names both streams at once, and tells with the first bytes that nobody listens. */
+async function emptyKubelet(): Promise<{ port: number; close(): void }> {
+  const server = createHttpServer();
+  const sockets: Duplex[] = [];
+  const frame = (channel: number, bytes: Buffer): Buffer =>
+    Buffer.concat([Buffer.of(0x82, bytes.length + 1, channel), bytes]);
+  server.on('upgrade', (request, socket) => {
+    sockets.push(socket);
+    const accept = createHash('sha1')
+      .update(`${request.headers['sec-websocket-key']}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`)
+      .digest('base64');
+    const head = ['upgrade: websocket', 'connection: upgrade', 'sec-websocket-protocol: v4.channel.k8s.io'];
+    socket.write(
+      `${['HTTP/1.1 101 Switching Protocols', ...head, `sec-websocket-accept: ${accept}`].join('\r\n')}\r\n\r\n`,
+    );
+    for (const channel of [0, 1]) socket.write(frame(channel, Buffer.of(0, 0)));
+    socket.once('data', () => socket.write(frame(1, Buffer.from('error forwarding port: connection refused'))));
+    socket.on('error', () => socket.destroy());
+  });
+  const port = await listening(server);
+  return {
+    port,
+    close() {
+      for (const socket of sockets) socket.destroy();
+      server.close();
+    },
+  };
+}
+
+test('a forwarded port that nobody listens on is Unreachable, although its stream was opened', async () => {
+  const kubelet = await emptyKubelet();
+  const current = async () => ({
+    server: `http://127.0.0.1:${kubelet.port}`,
+    tls: { insecure: false },
+    headers: {},
+  });
+  try {
+    const target = targetOf(subjectOf(1));
+    const ways = () => [kubeletWay({ current, renewed: current }, target, 5_000)];
+    const outcome = await bed.pull(target, bed.pulling([10_674, 10_675], { ways }));
+    assert.is(outcome.type, 'Unreachable', JSON.stringify(outcome));
+    assert.match(JSON.stringify(outcome), /port 10674: the kubelet can not reach the port .*; port 10675: /);
+  } finally {
+    kubelet.close();
+  }
+});
+
 test('the second way is taken with the same proof on both sides', async () => {
   const probe = await bed.start(1);
   const dead: Way = async () => ({ type: 'unreachable', message: 'blocked' });
@@ -60,6 +111,42 @@ test('the second way is taken with the same proof on both sides', async () => {
   assert.is((await bed.pull(targetOf(probe.subject), bed.pulling([probe.port], { ways }))).type, 'Evidence');
   const other = await bed.pull(targetOf(subjectOf(2)), bed.pulling([probe.port], { ways }));
   assert.is(other.type, 'Untrusted');
+});
+
+test('a probe of a node of IPv6 is enrolled and asked by its address, and by the first of two families', async () => {
+  const subject = subjectOf(7);
+  const of = (...addresses: string[]) => ({
+    host: addresses[0] ?? '',
+    makeOffer: () => makeOffer(subject, addresses, bed.clock.now()),
+  });
+  const probe = await bed.start(7, of('::1'));
+  const ways = ({ addresses: [host = ''] }: { readonly addresses: readonly string[] }) => [directWay(host, 1_000)];
+  const ask = (port: number, ...addresses: string[]) =>
+    bed.pull({ ...targetOf(subject), addresses }, bed.pulling([port], { ways }));
+  // One address has many spellings, and the certificate has another one than the kubelet tells.
+  const outcome = await ask(probe.port, '0:0:0:0:0:0:0:1');
+  assert.is(outcome.type, 'Evidence', JSON.stringify(outcome));
+  await probe.stop();
+  const dual = await bed.start(7, of('127.0.0.1', '::1'));
+  assert.is((await ask(dual.port, '127.0.0.1', '::1')).type, 'Evidence');
+  await dual.stop();
+  const foreign = await bed.start(7, of('::1', 'fd00::9'));
+  assert.match(JSON.stringify(await ask(foreign.port, '::1')), /Untrusted.*fd00::9, which pod .* does not have/);
+});
+
+test('where nothing at all comes, not even a refusal, no other port is waited for', async () => {
+  const tried: number[] = [];
+  const away =
+    (late: boolean): Way =>
+    async (port) => {
+      tried.push(port);
+      return { type: 'unreachable', message: `port ${port}`, ...(late ? { late } : {}) };
+    };
+  const ask = (late: boolean) =>
+    bed.pull(targetOf(subjectOf(1)), bed.pulling([1, 2], { ways: () => [away(late), away(false)] }));
+  assert.equal(await ask(true), { type: 'Unreachable', message: 'port 1; port 1; port 2' });
+  assert.equal(tried, [1, 1, 2]);
+  assert.equal(await ask(false), { type: 'Unreachable', message: 'port 1; port 2; port 1; port 2' });
 });
 
 test('a peer that accepts and says nothing is Hung, and not retried', async () => {

@@ -2,7 +2,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { preflightJobs } from '../../constructs/api/preflight.ts';
 import { synthesize } from '../../constructs/k8s/manifest.ts';
-import { executorRBAC } from '../../constructs/k8s/rbac.ts';
+import { executorRBAC, observedNamespaces } from '../../constructs/k8s/rbac.ts';
 import type { JsonObject } from '../../constructs/lib/json.ts';
 
 const central = {
@@ -53,6 +53,8 @@ test('what evidence needs is granted by name, and only where there are probes', 
     'kube-system create /pods/portforward *',
     'kube-system get /configmaps keelson-evidence-trust',
     'kube-system get /pods/portforward *',
+    'kube-system list discovery.k8s.io/endpointslices *',
+    'kube-system watch discovery.k8s.io/endpointslices *',
     'kube-system list /persistentvolumeclaims *',
     'kube-system list /pods *',
     'kube-system list /services *',
@@ -75,13 +77,55 @@ test('what evidence needs is granted by name, and only where there are probes', 
   assert.equal(granted(true, []), granted(false, []), 'no network, no probes to ask');
 });
 
+test('pods and volumes of all namespaces are listed only where nodes are asked what they would take along', () => {
+  const switches = { ...central, kind: 'DaemonSet', metadata: { ...central.metadata, name: 'ovs-ovn' } };
+  const more = granted(true, [central, switches]).difference(granted(true, [central]));
+  const beyond = [...more].filter((atom) => !atom.includes('ovs-ovn') && !atom.includes('apps/daemonsets'));
+  assert.equal(beyond.sort(), ['* list /pods *', '* list storage.k8s.io/volumeattachments *']);
+});
+
 test('central in another namespace is looked at as well, by the same names', () => {
   const elsewhere = { ...central, metadata: { ...central.metadata, namespace: 'hosted' } };
   const more = [...granted(true, [elsewhere]).difference(granted(false, [elsewhere]))].sort();
   const jobs = ['create', 'delete', 'patch'].flatMap((verb) =>
     preflightJobs.map((name) => `* ${verb} batch/jobs ${name}`),
   );
-  assert.equal(more, [...jobs, '* list /pods *', '* list batch/jobs *'].sort());
+  const looked = [
+    '/persistentvolumeclaims',
+    '/pods',
+    '/services',
+    'apps/daemonsets',
+    'apps/replicasets',
+    'apps/statefulsets',
+    'discovery.k8s.io/endpointslices',
+  ].flatMap((resource) => [`* list ${resource} *`, `* watch ${resource} *`]);
+  const trust = ['create', 'get', 'patch'].map((verb) => `* ${verb} /configmaps keelson-evidence-trust`);
+  const authority = ['create', 'get', 'patch'].map((verb) => `keelson-system ${verb} /secrets keelson-evidence-ca`);
+  assert.equal(
+    more,
+    [
+      ...jobs,
+      ...looked,
+      ...trust,
+      ...authority,
+      '* create authentication.k8s.io/tokenreviews *',
+      '* list batch/jobs *',
+      '* watch /nodes *',
+    ].sort(),
+  );
+});
+
+test('who asks, and what it may, go by the same namespaces', () => {
+  const hosted = { ...central, metadata: { ...central.metadata, namespace: 'hosted' } };
+  const rights = (objects: readonly JsonObject[]) => ({ objects, departed: [] });
+  assert.equal(observedNamespaces(rights([hosted])), ['hosted']);
+  assert.equal(observedNamespaces(rights([central, hosted, central])), ['hosted', 'kube-system']);
+  const switches = { ...central, kind: 'DaemonSet', metadata: { name: 'ovs-ovn-dpdk', namespace: 'kube-system' } };
+  assert.equal(observedNamespaces(rights([switches])), ['kube-system']);
+  assert.equal(
+    observedNamespaces(rights([{ apiVersion: 'v1', kind: 'Service', metadata: { name: 'ovn-central' } }])),
+    [],
+  );
 });
 
 test.run();

@@ -184,6 +184,17 @@ test('a condition counts only for the generation that it is about', () => {
   assert.is(conditionReadiness(of({}), 'Ready').state, 'Unknown');
 });
 
+test('a DaemonSet whose pods nobody but a person replaces says so', () => {
+  const lagging = { ...everywhere, updatedNumberScheduled: 2 };
+  const told = (type: string): string =>
+    readinessOf(workload('DaemonSet', { updateStrategy: { type } }, lagging)).message;
+  assert.is(told('RollingUpdate'), '2 of 3 nodes have the updated pod');
+  assert.is(
+    told('OnDelete'),
+    '2 of 3 nodes have the updated pod; the others get it when somebody deletes theirs (OnDelete)',
+  );
+});
+
 test('gates name the object that keeps them shut; one that nobody observes never opens', () => {
   const server = item({ apiVersion: 'apps/v1', kind: 'Deployment', name: 'server' });
   const settings = item({ name: 'settings' });

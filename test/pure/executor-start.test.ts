@@ -7,6 +7,7 @@ import { ProblemError } from '../../constructs/lib/problems.ts';
 import type { Credentials } from '../../executor/kube/credentials.ts';
 import { TransportError } from '../../executor/kube/transport.ts';
 import { type ExecutorOptions, runExecutor } from '../../executor/run.ts';
+import { discoveryAnswer, scriptedTransport } from './fakeTransport.ts';
 
 /** Starts where the API server is away. */
 function starting(more: Partial<ExecutorOptions> = {}): Promise<void> {
@@ -19,7 +20,6 @@ function starting(more: Partial<ExecutorOptions> = {}): Promise<void> {
       random: () => 0,
       uniqueId: () => 'x',
       identity: 'test',
-      testLeaseMs: 3_000,
       wrapTransport: () => () => Promise.reject(new TransportError('nobody answers', false)),
       ...more,
     },
@@ -28,7 +28,7 @@ function starting(more: Partial<ExecutorOptions> = {}): Promise<void> {
 }
 
 test('options for test clusters while the API server is away: that is said, and not that this is none', async () => {
-  const started = starting();
+  const started = starting({ testLeaseMs: 3_000 });
   const error: unknown = await started.then(
     () => undefined,
     (reason: unknown) => reason,
@@ -42,6 +42,27 @@ test('options for test clusters while the API server is away: that is said, and 
   assert.match(problems[0]?.message ?? '', /keelson-system .*could not be read.*nobody answers/);
 });
 
+test('options for test clusters are refused, each in its own words, where the namespace does not say that this is one', async () => {
+  const namespace = { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'keelson-system', uid: 'u' } };
+  const { transport } = scriptedTransport(({ path }) => discoveryAnswer(path) ?? { status: 200, body: namespace });
+  const refused: readonly [Partial<ExecutorOptions>, string][] = [
+    [{ bypassGates: ['OVNDBReady'] }, 'gates OVNDBReady can not be bypassed'],
+    [{ testLeaseMs: 3_000 }, 'Leases can not be shortened'],
+    [{ testObserveMs: 1_000 }, 'rounds of observation can not be hastened'],
+  ];
+  for (const [options, words] of refused) {
+    const error: unknown = await starting({ ...options, wrapTransport: () => transport }).then(
+      () => undefined,
+      (reason: unknown) => reason,
+    );
+    assert.instance(error, ProblemError);
+    const [problem] = (error as ProblemError).problems;
+    assert.is(problem?.reason, 'BypassRefused', problem?.message);
+    assert.is(problem?.message, `${words}: namespace keelson-system is not labelled keelson.dev/test-cluster=true`);
+    assert.match(problem?.remedy ?? '', 'start the executor without --test-');
+  }
+});
+
 test('a port of metrics that somebody else has is told, and the executor goes on without them', async () => {
   const other = createServer();
   other.listen(0, '127.0.0.1');
@@ -51,6 +72,7 @@ test('a port of metrics that somebody else has is told, and the executor goes on
   try {
     const { port } = other.address() as AddressInfo;
     const error: unknown = await starting({
+      testLeaseMs: 3_000,
       metricsPort: port,
       log: (level, message) => said.push(`${level} ${message}`),
       onListening: (at) => listening.push(at),

@@ -1,6 +1,6 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import type { PayloadContent } from '../../constructs/api/payload.ts';
+import type { Gate, PayloadContent } from '../../constructs/api/payload.ts';
 import { PassProgress } from '../../executor/apply/progress.ts';
 import { tellFirst } from '../../executor/release/tell-first.ts';
 import { settled, VirtualClock } from './virtualClock.ts';
@@ -24,16 +24,37 @@ function counts(total: number, everyMs: number): number[] {
   return told;
 }
 
-test('of many counts that come fast few are told, and the last ones all', () => {
+test('of many counts that come fast few are told, and the last ones each', () => {
   const told = counts(1_000, 1);
-  assert.equal(told.slice(0, 4), [1, 20, 40, 60]);
+  assert.equal(told.slice(0, 4), [1, 50, 100, 150]);
   assert.equal(told.slice(-3), [998, 999, 1_000]);
-  assert.ok(told.length < 75, String(told.length));
+  assert.ok(told.length < 25, String(told.length));
 });
 
 test('every count is told of a small phase, and of a slow one', () => {
-  assert.is(counts(60, 1).length, 60);
-  assert.is(counts(1_000, 100).length, 1_000);
+  assert.is(counts(39, 1).length, 39);
+  assert.is(counts(1_000, 200).length, 1_000);
+});
+
+test('a gate that rounds find open again and again is told with a new time every five minutes, and no sooner', () => {
+  const gate: Gate = { type: 'OVNDBReady', scope: 'central', softLimit: '10m' };
+  const content = { phases: [{ name: 'a', objects: [] }] } as unknown as PayloadContent;
+  const told: number[] = [];
+  let evidenceTime = 0;
+  const progress: PassProgress = new PassProgress(
+    'digest',
+    content,
+    () => evidenceTime,
+    (moved) => {
+      if (moved) told.push(progress.phases[0]?.gates[0]?.verdict.evidenceTime ?? -1);
+    },
+  );
+  const look = (reason: string): void =>
+    progress.gates('a', [{ gate, verdict: { state: 'True', reason, message: 'seen', evidenceTime } }]);
+  for (; evidenceTime <= 600_000; evidenceTime += 30_000) look('MembersAgree');
+  assert.equal(told, [0, 300_000, 600_000]);
+  look('DatabaseServed');
+  assert.is(told.at(-1), 630_000, 'what is said otherwise is told at once');
 });
 
 /** What happens when the status takes so long. */

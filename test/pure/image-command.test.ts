@@ -8,6 +8,7 @@ import * as assert from 'uvu/assert';
 import { isPinned } from '../../constructs/lib/imageref.ts';
 import { buildImage } from '../../images/build.ts';
 import { bundleProgram } from '../../images/bundle.ts';
+import { probeFlags } from '../../images/probe.ts';
 import manifest from '../../package.json' with { type: 'json' };
 import { done, runKeelson, type Said } from '../commandline.ts';
 import { startRegistry } from '../standins/registry.ts';
@@ -120,6 +121,36 @@ test('what is built is this program: Node, the program in parts, and a start tha
     const { Entrypoint, User, Labels } = read(manifest.config.digest).config;
     assert.equal([Entrypoint, User], [['/keelson'], '65532:65532']);
     assert.equal(Labels, { 'org.opencontainers.image.version': version });
+  }));
+
+test('the image of the probes is built and pushed as well, for a line of its own', () =>
+  inPlace(async ({ folder, keelson }) => {
+    const built = JSON.parse(done(await keelson('image', 'build', '--probe', '--oci', 'probe', '-o', 'json')).out);
+    const read = (name: string) =>
+      JSON.parse(readFileSync(join(folder, 'probe/blobs/sha256', name.replace('sha256:', '')), 'utf8'));
+    const manifest = read(read(built.digest).manifests[0].digest);
+    const { Entrypoint, User, Labels } = read(manifest.config.digest).config;
+    assert.equal([Entrypoint, User], [['/bin/node', ...probeFlags, '/keelson'], '65532:65532']);
+    assert.equal(Labels, { 'org.opencontainers.image.version': version });
+    const registry = await startRegistry();
+    try {
+      const to = `${registry.host}/platform/probe`;
+      const said = done(await keelson('image', 'push', '--probe', '--from', 'probe', '--to', to));
+      assert.is(said.out, `spec:\n  images:\n    probe: ${to}:${version}@${built.digest}`);
+      const both = `${registry.host}/own/keelson:stable`;
+      const lines = done(await keelson('image', 'push', '--both', '--to', both)).out.split('\n');
+      assert.equal(lines.slice(0, 2), ['spec:', '  images:']);
+      assert.match(lines[2] ?? '', new RegExp(`^    executor: ${both}@sha256:[0-9a-f]{64}$`));
+      assert.is(lines[3], `    probe: ${registry.host}/own/keelson-probe:stable@${built.digest}`);
+      for (const line of lines.slice(2)) {
+        const [, repository, digest] = /:[0-9]+\/(.*):stable@(.*)$/.exec(line) ?? [];
+        assert.is((await fetch(`${registry.url}/v2/${repository}/manifests/${digest}`)).status, 200, line);
+      }
+      const odd = await keelson('image', 'push', '--both', '--from', 'probe', '--to', both, '-o', 'json');
+      assert.equal([odd.code, reasons(odd)], [2, ['CommandInvalid']]);
+    } finally {
+      await registry.close();
+    }
   }));
 
 test('the program as one file, which the image holds, starts where there are no packages', () =>

@@ -32,6 +32,15 @@ test('canonical JSON sorts members by UTF-16 code units and drops null and undef
   );
 });
 
+test('canonical JSON is the same whether members are in order or not', () => {
+  const nested = { 9: 1, 10: [{ b: null, a: 'x' }, null], z: { a: undefined, b: 'é\n' } };
+  const text = '{"10":[{"a":"x"},null],"9":1,"z":{"b":"é\\n"}}';
+  assert.is(canonicalJson(nested), text);
+  assert.is(canonicalJson(JSON.parse(text)), text);
+  const ordered = { a: [1, 'x', { b: true, c: 0.5 }], b: { c: null }, d: [undefined as unknown as null] };
+  assert.is(canonicalJson(ordered), '{"a":[1,"x",{"b":true,"c":0.5}],"b":{},"d":[null]}');
+});
+
 test('canonical JSON writes numbers as RFC 8785 does', () => {
   assert.is(
     canonicalJson([333333333.3333333, 4.5, 0.002, 1e-27, -0, 1e21 / 1e20]),

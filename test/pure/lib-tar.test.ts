@@ -3,7 +3,14 @@ import { pack } from 'tar-stream';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { sha256Hex } from '../../constructs/lib/digest.ts';
-import { defaultTarLimits, gzipFixed, packTar, readTarGz, UnsafeArchive } from '../../constructs/lib/tar.ts';
+import {
+  defaultTarLimits,
+  gzipFixed,
+  packTar,
+  readPacked,
+  readTarGz,
+  UnsafeArchive,
+} from '../../constructs/lib/tar.ts';
 
 type Entry = {
   name: string;
@@ -117,6 +124,58 @@ test('refuses too many entries, a large entry, a gzip bomb and damage', async ()
   assert.match(await refusal(bomb), 'unpacks to more than');
   assert.match(await refusal(three.slice(0, three.length - 12)), 'damaged or truncated');
   assert.match(await refusal(Buffer.from('not an archive')), 'damaged or truncated');
+});
+
+test('what is packed here is read in one go, to the same files', async () => {
+  const sizes = [0, 1, 511, 512, 513, 1024, 70_000];
+  const files = sizes.map((size, n) => ({ path: `objects/${n}.json`, bytes: Buffer.alloc(size, `${n}`) }));
+  const packed = gzipFixed(await packTar(files));
+  const [quick, usual] = [await readPacked(packed, defaultTarLimits), await readTarGz(packed)];
+  const told = (read: typeof usual) => read.map(({ path, bytes }) => [path, sha256Hex(bytes)]);
+  assert.equal(told(quick), told(usual));
+  assert.is(quick.length, files.length);
+});
+
+const packedRefusal = async (bytes: Uint8Array, limits = defaultTarLimits): Promise<string> => {
+  const error = await readPacked(bytes, limits).catch((caught: unknown) => caught);
+  assert.instance(error, UnsafeArchive);
+  return String(error);
+};
+
+test('read in one go, nothing passes that would not pass otherwise', async () => {
+  const file = { path: 'a.txt', bytes: Buffer.from('x'.repeat(700)) };
+  const tar = await packTar([file, { path: 'b.txt', bytes: Buffer.from('y') }]);
+  const zip = (bytes: Uint8Array): Uint8Array => gzipSync(bytes);
+  assert.match(await packedRefusal(zip(tar), { ...defaultTarLimits, maxFiles: 1 }), 'more than 1 entries');
+  assert.match(await packedRefusal(zip(tar), { ...defaultTarLimits, maxFileBytes: 699 }), 'over 699 bytes');
+  const bomb = zip(await packTar([{ path: 'a', bytes: Buffer.alloc(8 * 1024 * 1024) }]));
+  assert.match(await packedRefusal(bomb), 'unpacks to more than');
+  for (const [what, bytes] of [
+    ['a cut archive', zip(tar).slice(0, 60)],
+    ['no archive', Buffer.from('not an archive')],
+    ['a tar that ends in a header', zip(tar.slice(0, 300))],
+    ['a tar that ends in a file', zip(tar.slice(0, 700))],
+    ['a tar without its end', zip(tar.slice(0, 512 + 1024))],
+    ['more behind its end', zip(Buffer.concat([tar, tar]))],
+  ] as const)
+    assert.match(await packedRefusal(bytes), 'damaged or truncated', what);
+  const twice = Buffer.concat([tar.slice(0, 512 + 1024), tar]);
+  assert.match(await packedRefusal(zip(twice)), 'two entries');
+  const sum = Buffer.from(tar);
+  sum[0] = 0x62;
+  assert.match(await packedRefusal(zip(sum)), 'does not have its sum');
+  for (const entry of [
+    { name: '/etc/passwd' },
+    { name: 'a/../../b' },
+    { name: 'a\\b' },
+    { name: 'a', type: 'symlink', linkname: '/etc/passwd' },
+    { name: 'a', type: 'link', linkname: 'b' },
+    { name: 'a', type: 'directory' },
+    { name: 'é' },
+    { name: '.' },
+    { name: `${'long/'.repeat(40)}a` },
+  ] as Entry[])
+    await packedRefusal(await archive([{ name: 'fine', body: 'x' }, entry]));
 });
 
 test.run();

@@ -97,7 +97,11 @@ test('the checkpoint is moved only by what authorises itself, and stands still o
   assert.equal(placed, { ...first, nodes });
   assert.is(withCheckpoint(placed, recorded, wanted, 6000, nodes), placed);
   assert.is(authorisedClass(recorded, { ...wanted, specDigest: String(d2) }), 'policy');
-  assert.is(authorisedClass(recorded, { ...wanted, manifestDigest: String(d2) }), 'additive');
+  const other = { ...wanted, manifestDigest: String(d2) };
+  assert.is(authorisedClass(recorded, other), 'additive');
+  assert.is(authorisedClass(recorded, other, 'keelson'), 'keelson');
+  assert.is(authorisedClass(recorded, wanted, 'keelson'), 'none');
+  assert.is(authorisedClass(undefined, wanted, 'keelson'), 'additive');
 });
 
 test('an unreadable checkpoint is never taken for none', () => {

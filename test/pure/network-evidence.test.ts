@@ -10,6 +10,7 @@ import {
   recordable,
 } from '../../executor/network/evidence.ts';
 import { installationStatus } from '../../executor/network/status.ts';
+import { matrixOf } from '../../executor/observe/matrix.ts';
 import { pinOf } from '../../executor/observe/retained.ts';
 import { emptyMemory, judgeRound, type Round } from '../../executor/observe/verdict.ts';
 import { specOf } from './network-fixture.ts';
@@ -54,6 +55,40 @@ test('a gate is shut by what was seen to be broken, and not by what is too old',
   const down = { central: centralRound(3, withoutComponent(3, 'nb', 'refused')) };
   assert.is(gate('OVNDBReady', observedAt(100, down)), 'False/DaemonDown');
   assert.is(gate('OVNDBReady', observedAt(100, down), 0, 61_000), 'Unknown/EvidenceStale');
+});
+
+test('X7: a payload in place that waits for a gate once more hides nothing that was seen to be broken', () => {
+  const digest = `sha256:${'d'.repeat(64)}`;
+  const working = (['Ready', 'Reconciling'] as const).map((type) => ({
+    type,
+    status: type === 'Ready' ? 'Unknown' : 'True',
+    reason: 'Waiting',
+    message: 'DataPlaneReady(data-plane)',
+  }));
+  const carrier = (state: 'Completed' | 'Partial', desired = digest) => ({
+    apiVersion: 'keelson.dev/v1alpha1',
+    kind: 'Release',
+    metadata: { name: 'network-main', generation: 1 },
+    status: {
+      observedGeneration: 1,
+      actual: digest,
+      desired,
+      conditions: working,
+      history: [{ digest, state }],
+    } as unknown as JsonObject,
+  });
+  const readyOf = (release: ReturnType<typeof carrier>, observed: Observed): string => {
+    const workloads = { type: 'WorkloadsReady', status: 'False', reason: 'RolloutInProgress', message: '' } as const;
+    const view = { installation: installation(), spec, release, workloads, observed, observing: true, planOnly: false };
+    const { conditions } = installationStatus({ ...view, tick: 1_000, now: 0 });
+    const ready = (conditions as unknown as JsonObject[]).find(({ type }) => type === 'Ready');
+    return `${ready?.status}/${ready?.reason}`;
+  };
+  const down = observedAt(0, { central: centralRound(3, withoutComponent(3, 'nb', 'refused')) });
+  assert.is(readyOf(carrier('Completed'), down), 'False/DaemonDown');
+  assert.is(readyOf(carrier('Completed'), observedAt(0)), 'Unknown/Waiting', 'workloads that roll out are work');
+  assert.is(readyOf(carrier('Partial'), down), 'Unknown/Waiting', 'a first install is under way');
+  assert.is(readyOf(carrier('Completed', `sha256:${'e'.repeat(64)}`), down), 'Unknown/Waiting', 'another one comes');
 });
 
 test('E9: status holds what the last round saw; a stale one, and none, leave only the pin', () => {
@@ -154,13 +189,41 @@ test('E18, E19, E20: what a status holds of evidence is what its definition allo
   const pin = { name: 'record', uid: 'cm-1', digest: `sha256:${'a'.repeat(64)}` };
   const status = evidenceStatus(
     { observedGeneration: 1 },
-    { verdict: { ...verdict, peer }, limitMs: 60_000 },
+    { verdict: { ...verdict, peer }, limitMs: 60_000, matrix: matrixOf(round) },
     1_000,
     pin,
   );
-  assert.equal(Object.keys(status).sort(), ['hcp', 'network', 'observedGeneration', 'topology']);
+  assert.equal(Object.keys(status).sort(), ['dataPlane', 'hcp', 'network', 'northd', 'observedGeneration', 'topology']);
+  assert.equal(status.northd, {
+    observedAt: '1970-01-01T00:00:00Z',
+    members: [
+      { node: 'n1', state: 'active' },
+      { node: 'n2', state: 'standby' },
+      { node: 'n3', state: 'standby' },
+    ],
+  });
+  assert.equal(status.dataPlane, { observedAt: '1970-01-01T00:00:00Z', nodes: 3, connected: 3 });
   const parsed = statusSchema.safeParse(status);
   assert.ok(parsed.success, JSON.stringify(parsed.error?.issues));
+});
+
+test('a status stays small in a large cluster: it counts chassis, and names few of those that are not well', () => {
+  const silent = new Set(Array.from({ length: 70 }, (_, n) => `n${n * 14 + 1}`));
+  const whole = chassisRound(1_000);
+  const chassis = {
+    ...whole,
+    samples: whole.samples.map((sample) =>
+      silent.has(sample.target.node) ? { ...sample, outcome: { type: 'Hung', limitMs: 10_000 } as const } : sample,
+    ),
+  };
+  const observed = { ...observedAt(0, { chassis }), matrix: matrixOf({ central: centralRound(), chassis }) };
+  const status = evidenceStatus({}, observed, 1_000);
+  const { nodes, connected, missing } = status.dataPlane as JsonObject;
+  assert.equal([nodes, connected, (missing as string[]).length], [1_000, 930, 20]);
+  assert.is((missing as string[])[0], 'n1: hung');
+  assert.ok(statusSchema.safeParse(status).success);
+  assert.ok(JSON.stringify(status).length < 8_192);
+  assert.equal(evidenceStatus(status, observed, 1_100), status);
 });
 
 test('a topology is recorded from what was seen just now, and never from what is too old: a record never changes', () => {

@@ -1,13 +1,16 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { installationSpec } from '../../constructs/api/kinds/kubeovn-installation-spec.ts';
+import { isObject } from '../../constructs/lib/json.ts';
 import type { KubeClient } from '../../executor/kube/client.ts';
 import type { KubeObject } from '../../executor/kube/types.ts';
-import { nodeMatters } from '../../executor/network/cluster-watch.ts';
+import { nodeMatters, serviceMatters } from '../../executor/network/cluster-watch.ts';
 import { Observer } from '../../executor/network/observer.ts';
+import { installationStatus } from '../../executor/network/status.ts';
 import type { ClusterLook } from '../../executor/observe/expect.ts';
 import { installation } from './network-support.ts';
 import { centralNodes, clusterLook } from './observe-look-support.ts';
-import { answer, centralFacts, chassisFacts, podOf } from './observe-support.ts';
+import { answer, centralFacts, chassisFacts, drainFacts, podOf } from './observe-support.ts';
 import { VirtualClock } from './virtualClock.ts';
 
 interface Bed {
@@ -15,6 +18,8 @@ interface Bed {
   readonly observer: Observer;
   readonly told: number[];
   readonly said: string[];
+  /** Kinds of sidecars that were asked. */
+  readonly asked: string[];
   look: ClusterLook | undefined;
   installations: KubeObject[];
   down: boolean;
@@ -34,6 +39,7 @@ function bed(look: ClusterLook | null = clusterLook()): Bed {
     clock,
     told: [],
     said,
+    asked: [],
     look: look ?? undefined,
     installations: [installation({ mode: 'centralOnly' }, { nodes })],
     down: false,
@@ -41,15 +47,17 @@ function bed(look: ClusterLook | null = clusterLook()): Bed {
     slowMs: 0,
   };
   const observer = new Observer({
-    client: {} as KubeClient,
+    client: { list: async () => ({ type: 'listed', items: [], resourceVersion: '1' }) } as unknown as KubeClient,
     clock,
     namespace: 'keelson-system',
     look: () => made.look,
     atOnce: 4,
     log: (_level, message) => said.push(message),
     source: {
-      containers: { central: 'e', chassis: 'e', network: 'e' },
+      containers: { central: 'e', chassis: 'e', network: 'e', drain: 'main' },
       async ask(target) {
+        made.asked.push(target.kind);
+        if (target.kind === 'drain') return answer('drain', podOf(target), drainFacts(1)) as never;
         if (made.fails) throw new Error('a defect');
         const n = Number(target.node.slice(1));
         const pod = podOf(target);
@@ -139,6 +147,62 @@ test('E9: while the cluster can not be looked at no verdict is made', async () =
   await one.stop();
 });
 
+test('E9: an executor that starts anew knows nothing until its first round is over: it says Unknown of all, and False of nothing', async () => {
+  const inventory = { name: 'record', uid: 'cm-1', digest: `sha256:${'a'.repeat(64)}` };
+  const held = installation({ mode: 'centralOnly' }, { nodes, topology: { inventory } });
+  const release: KubeObject = {
+    apiVersion: 'keelson.dev/v1alpha1',
+    kind: 'Release',
+    metadata: { name: 'network-main', generation: 1 },
+    status: { observedGeneration: 1 },
+  };
+  /** What a process tells at this moment, of what was told before. */
+  const told = ({ observer, clock }: Bed, before: KubeObject) => {
+    const observed = observer.of('uid-1');
+    const status = installationStatus({
+      installation: before,
+      spec: installationSpec.parse(before.spec),
+      release,
+      workloads: { type: 'WorkloadsReady', status: 'True', reason: 'RolledOut', message: 'all' },
+      observing: true,
+      planOnly: false,
+      now: clock.now(),
+      tick: clock.monotonic(),
+      ...(observed === undefined ? {} : { observed }),
+    });
+    const list = status.conditions as unknown as { type: string; status: string; reason: string }[];
+    const of = (type: string) => list.find((one) => one.type === type);
+    const said = ['Ready', 'OVNDBReady', 'NorthdReady', 'Degraded'].map(
+      (type) => `${type} ${of(type)?.status}/${of(type)?.reason}`,
+    );
+    return { said, after: { ...before, status } };
+  };
+  const old = bed();
+  await old.clock.advance(0);
+  const well = told(old, held);
+  assert.equal(well.said.slice(1, 3), ['OVNDBReady True/MembersAgree', 'NorthdReady True/OneActive']);
+  assert.ok(isObject(well.after.status.topology) && Array.isArray(well.after.status.topology.databases));
+  await old.stop();
+
+  // Watches take their time.
+  const fresh = bed(null);
+  for (const ms of [0, 3_000, 60_000]) {
+    await fresh.clock.advance(ms);
+    const { said, after } = told(fresh, well.after);
+    assert.equal(said, [
+      'Ready Unknown/VerificationPending',
+      'OVNDBReady Unknown/RoundPending',
+      'NorthdReady Unknown/RoundPending',
+      'Degraded Unknown/RoundPending',
+    ]);
+    assert.equal(after.status.topology, { inventory });
+  }
+  fresh.look = clusterLook();
+  await fresh.clock.advance(5_000);
+  assert.equal(told(fresh, well.after).said.slice(1), well.said.slice(1));
+  await fresh.stop();
+});
+
 test('E9: what was seen of one installation holds until its turn comes again, however many there are', async () => {
   const one = bed();
   const uids = [1, 2, 3, 4, 5, 6].map((n) => `uid-${n}`);
@@ -181,6 +245,52 @@ test('J10: creation, deletion, labels, addresses, readiness and schedulability o
   assert.ok(modified(status([{ type: 'Ready', status: 'True' }], { addresses: [] })));
   assert.not(modified(status([{ type: 'Ready', status: 'True', lastHeartbeatTime: '2026-01-01T00:00:00Z' }])));
   assert.not(nodeMatters({ type: 'synced' }));
+});
+
+test('J10: what changes where packets of the probe go matters, and when it was last written does not', () => {
+  const slice = (ready: boolean, trigger = 'a'): KubeObject =>
+    ({
+      apiVersion: 'discovery.k8s.io/v1',
+      kind: 'EndpointSlice',
+      metadata: { name: 'keelson-network-probe-x', annotations: { trigger } },
+      ports: [{ port: 10673 }],
+      endpoints: [{ addresses: ['10.16.0.2'], conditions: { ready } }],
+    }) as unknown as KubeObject;
+  const modified = (previous: KubeObject, object: KubeObject): boolean =>
+    serviceMatters({ type: 'modified', previous, object });
+  assert.ok(serviceMatters({ type: 'added', object: slice(true) }));
+  assert.ok(serviceMatters({ type: 'deleted', object: slice(true) }));
+  assert.ok(modified(slice(true), slice(false)));
+  assert.not(modified(slice(true), slice(true, 'b')));
+  const service = (name: string, clusterIP: string): KubeObject =>
+    ({ apiVersion: 'v1', kind: 'Service', metadata: { name }, spec: { clusterIP } }) as unknown as KubeObject;
+  const probe = 'keelson-network-probe';
+  assert.ok(modified(service(probe, '10.96.0.1'), service(probe, '10.96.0.2')));
+  assert.not(modified(service(probe, '10.96.0.1'), service(probe, '10.96.0.1')));
+  assert.not(modified(service('ovn-nb', '10.96.0.1'), service('ovn-nb', '10.96.0.2')), 'others are none of its');
+  assert.not(serviceMatters({ type: 'synced' }));
+});
+
+test('news of a node lead to a look at what it would take along; a question for a round does not', async () => {
+  const one = bed();
+  one.installations = [installation({ mode: 'full' }, { nodes })];
+  await one.clock.advance(2_000);
+  const drains = (): string[] => one.asked.filter((kind) => kind === 'drain');
+  assert.is(drains().length, 3);
+  const [first, ...rest] = one.look?.nodes ?? [];
+  assert.ok(first && one.look);
+  one.look = { ...one.look, nodes: [{ ...first, spec: { unschedulable: true } }, ...rest] };
+  one.observer.hurry();
+  await one.clock.advance(1_500);
+  assert.is(drains().length, 3);
+  one.observer.hurryNodes();
+  await one.clock.advance(1_500);
+  assert.is(drains().length, 4);
+  assert.equal(
+    one.observer.of('uid-1')?.drains?.map(({ node, cordoned }) => `${node} ${cordoned}`),
+    ['n1 true', 'n2 false', 'n3 false'],
+  );
+  await one.stop();
 });
 
 test.run();

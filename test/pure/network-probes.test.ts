@@ -39,13 +39,14 @@ const central = host(
   ],
   65534,
 );
-const chassis = host('DaemonSet', 'ovs-ovn', 'openvswitch', [
+const switchMounts = [
   { name: 'ovs', mountPath: '/run/openvswitch/' },
   { name: 'run', mountPath: '/run/ovn' },
-]);
+];
+const chassis = host('DaemonSet', 'ovs-ovn', 'openvswitch', switchMounts);
 
-const sidecarOf = (object: ChartObject | undefined): JsonObject =>
-  items(object === undefined ? [] : podSpecOf(object)?.containers).find(({ name }) => name === 'keelson-probe') ?? {};
+const sidecarOf = (object: ChartObject | undefined, container = 'keelson-probe'): JsonObject =>
+  items(object === undefined ? [] : podSpecOf(object)?.containers).find(({ name }) => name === container) ?? {};
 
 test('without an image of the probe nothing is touched', () => {
   const objects = fullObjects();
@@ -71,6 +72,41 @@ test('the sidecar declares no port and no probe, sees the folders of the daemons
     { name: 'keelson-no-token', mountPath: '/var/run/secrets/kubernetes.io/serviceaccount', readOnly: true },
   ]);
   assert.equal(sidecarOf(second).args, ['probe', 'chassis']);
+});
+
+test('beside daemons of root it reaches their sockets whomever a chart gives the folder to', () => {
+  const [first] = injectProbes([host('DaemonSet', 'ovs-ovn', 'openvswitch', switchMounts, 0)], image).objects;
+  assert.equal(sidecarOf(first).securityContext, {
+    runAsUser: 0,
+    privileged: false,
+    allowPrivilegeEscalation: false,
+    readOnlyRootFilesystem: true,
+    capabilities: { drop: ['ALL'], add: ['DAC_OVERRIDE'] },
+  });
+});
+
+test('the sidecar that tells what a node would take along sees its Open vSwitch, and the certificate of OVN where there is one', () => {
+  const withTls = host('DaemonSet', 'ovs-ovn', 'openvswitch', [
+    ...switchMounts,
+    { name: 'kube-ovn-tls', mountPath: '/var/run/tls' },
+  ]);
+  const mountsOf = (object: ChartObject): unknown[] => {
+    const [injected] = injectProbes([object], image).objects;
+    const drain = sidecarOf(injected, 'keelson-drain-probe');
+    assert.equal(drain.args, ['probe', 'drain']);
+    assert.is(drain.ports ?? drain.readinessProbe, undefined);
+    const [, , , ...volumes] = items(injected === undefined ? [] : podSpecOf(injected)?.volumes);
+    assert.equal(volumes, [], 'both sidecars share their volumes');
+    return items(drain.volumeMounts).map(({ name, mountPath, readOnly }) => [name, mountPath, readOnly].join(' '));
+  };
+  const own = [
+    'keelson-evidence /var/run/secrets/keelson.dev/evidence true',
+    'keelson-no-token /var/run/secrets/kubernetes.io/serviceaccount true',
+  ];
+  assert.equal(mountsOf(chassis), ['ovs /run/openvswitch/ true', ...own]);
+  assert.equal(mountsOf(withTls), ['ovs /run/openvswitch/ true', 'kube-ovn-tls /var/run/tls true', ...own]);
+  const [first] = injectProbes([central], image).objects;
+  assert.equal(sidecarOf(first, 'keelson-drain-probe'), {}, 'OVN central has no ports of its own');
 });
 
 test('its token is for evidence alone, and an empty volume lies over the usual one', () => {

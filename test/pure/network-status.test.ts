@@ -8,8 +8,10 @@ import { checkpointOf } from '../../executor/network/checkpoint.ts';
 import { installationMetrics } from '../../executor/network/metrics.ts';
 import { installationStatus } from '../../executor/network/status.ts';
 import { transitionEvents } from '../../executor/network/transitions.ts';
+import { emptyMemory, evidenceTypes, judgeRound, type Verdict } from '../../executor/observe/verdict.ts';
 import { specOf } from './network-fixture.ts';
 import { d2, d3, entry, installation, ref } from './network-support.ts';
+import { centralRound, centralSample, databaseFacts } from './observe-support.ts';
 
 const ready = { type: 'WorkloadsReady', status: 'True', reason: 'RolledOut', message: '' } as const;
 const release = (conditions: JsonObject[], more: JsonObject = {}): KubeObject => ({
@@ -122,6 +124,81 @@ test('status: observedVersion follows only a complete rollout of the very spec',
   assert.is(version({ applyCheckpoint: fixed }, { ...ready, status: 'False' }), undefined);
   assert.is(version({ applyCheckpoint: { ...fixed, specDigest: String(d2) } }), undefined);
   assert.is(version({ applyCheckpoint: { ...fixed, payloadDigest: String(d2) }, observedVersion: '1.15.0' }), '1.15.0');
+});
+
+test('a specification that was changed and came with no payload is not Ready, however well the rest runs', () => {
+  const object = installation();
+  const verdict: Verdict = {
+    conditions: evidenceTypes(specOf()).map((type) => ({
+      type,
+      status: type === 'Degraded' ? ('False' as const) : ('True' as const),
+      reason: 'Seen',
+      message: '',
+    })),
+    memory: emptyMemory,
+    databases: [],
+    network: undefined,
+    peer: undefined,
+    toRecord: undefined,
+    time: { startedAt: 0, endedAt: 0, startedTick: 0, endedTick: 0 },
+  };
+  const ready = (spec: JsonObject, broken?: string): string => {
+    const applied = specDigest(ref, object.spec ?? {});
+    const conditions = verdict.conditions.map((one) =>
+      one.type === broken ? { ...one, status: 'False' as const } : one,
+    );
+    const status = installationStatus({
+      installation: {
+        ...object,
+        spec,
+        status: { applyCheckpoint: { ...checkpointOf(entry({ specDigest: applied }), String(d3)), recordedAt: '' } },
+      },
+      spec: specOf(),
+      release: release([condition('Ready', 'True')]),
+      workloads: { type: 'WorkloadsReady', status: 'True', reason: 'RolledOut', message: '' },
+      observed: { verdict: { ...verdict, conditions }, limitMs: 60_000 },
+      planOnly: false,
+      now: 0,
+      tick: 0,
+    });
+    return readyOf(status);
+  };
+  const other = { ...(object.spec ?? {}), version: '1.16.14' };
+  assert.is(ready(object.spec ?? {}), 'Ready True/VerificationComplete');
+  assert.is(ready(other), 'Verifying Unknown/SpecPayloadSkew');
+  // What is seen to be broken is told first.
+  assert.is(ready(other, 'OVNDBReady'), 'Verifying False/Seen');
+});
+
+test('status: what workloads, daemons and a Release say of themselves is told without secrets', () => {
+  const canary = 'hunter2hunter2';
+  const said = `failed to pull https://robot:${canary}@registry.example.com/x; token=${canary}`;
+  const storage = databaseFacts('nb', 2, 3, { storage: said });
+  const central = centralRound(3, (n) => (n === 2 ? centralSample(2, 3, { nb: storage }) : undefined));
+  const time = { startedAt: 0, endedAt: 0, startedTick: 0, endedTick: 0 };
+  const wanted = {
+    spec: specOf(),
+    installation: { namespace: 'a', name: 'b', uid: 'c' },
+    chartReplicas: 3,
+    pin: undefined,
+  };
+  const verdict = judgeRound({ time, central, peer: { type: 'noProvider' } }, wanted, emptyMemory);
+  assert.ok(JSON.stringify(verdict.conditions).includes('StorageFailed'));
+  for (const message of [said, 'fine']) {
+    const status = installationStatus({
+      installation: installation(),
+      spec: specOf(),
+      release: release([condition('Ready', 'False', 'Failed', message)]),
+      workloads: { type: 'WorkloadsReady', status: 'False', reason: 'RolloutInProgress', message: said },
+      observed: { verdict, limitMs: 60_000 },
+      planOnly: false,
+      now: 0,
+      tick: 0,
+    });
+    const text = JSON.stringify(status);
+    assert.not(text.includes(canary), text);
+    assert.ok(text.includes('registry.example.com') && text.includes('StorageFailed'), text);
+  }
 });
 
 test('Events: on transitions only', () => {

@@ -27,6 +27,20 @@ const status: JsonObject = {
       { name: 'OVN_Southbound', model: 'clustered', members: [] },
     ],
   },
+  northd: {
+    observedAt: '2026-01-01T00:00:48Z',
+    members: [
+      { node: 'n1', state: 'active' },
+      { node: 'n2', state: 'standby' },
+      { node: 'n3', state: 'standby' },
+    ],
+  },
+  dataPlane: {
+    observedAt: '2026-01-01T00:00:48Z',
+    nodes: 1000,
+    connected: 970,
+    missing: ['n7: no SB', 'n9: unreachable'],
+  },
   network: {
     observedAt: '2026-01-01T00:00:48Z',
     nodes: 3,
@@ -54,6 +68,9 @@ test('what status tells of a network: databases, leader, term, members, northd, 
     'chassis | True | ChassisConnected | 3 of 3 chassis are connected and run br-int',
     'probe | 11 of 12 checks passed on 3 nodes (ipv4), 12s ago',
     'missing: n2 ipv4',
+    'northd | active on n1; standby on n2 n3, 12s ago',
+    'chassis | 970 of 1000 are connected, 12s ago',
+    'missing: n7: no SB, n9: unreachable and 28 more',
   ])
     assert.ok(lines.includes(line), `${line} in\n${lines.join('\n')}`);
 });

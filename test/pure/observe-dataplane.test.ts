@@ -176,6 +176,30 @@ for (const [id, round, head, ...words] of cases)
     assert.equal(turned, condition);
   });
 
+test('9.4: of one release, but another image of the repository than OVN central runs: whether it follows northd is not known', () => {
+  const image = (digest: string, repository = 'docker.io/kubeovn/kube-ovn'): string => `${repository}@sha256:${digest}`;
+  const head = (own: string | undefined, images: readonly string[], matchNorthdVersion = true): string => {
+    const round = chassisRound(3, (n) => {
+      const sample = changed(n, { ovsdb: { matchNorthdVersion } })(n) as ChassisSample;
+      return n === 2 ? { ...sample, target: { ...sample.target, image: own } } : sample;
+    });
+    const { condition } = judgeDataPlane(round, { tick: 0, bridge: 'br-int', northd, images }, {});
+    return `${condition.status}/${condition.reason}: ${condition.message}`;
+  };
+  assert.match(
+    head(image('a'), [image('a'), image('b')]),
+    /^Unknown\/EvidenceIncomplete: .*of node n2.*OVN central runs another image of the same release/,
+  );
+  for (const same of [
+    head(image('a'), [image('a'), image('a')]),
+    // Another repository may hold the same build, a node of DPDK has an image of its own, and who does not match follows anyway.
+    head(image('a'), [image('b', 'registry.example.com/central-runtime')]),
+    head(undefined, [image('a')]),
+    head(image('a'), [image('b')], false),
+  ])
+    assert.match(same, /^True\/ChassisConnected/);
+});
+
 test('E12: a second DaemonSet that wants no pod takes nothing away', () => {
   const round = chassisRound();
   const dpdk = { ...(round.workloads[0] as Rollout), name: 'ovs-ovn-dpdk', desired: 0, updated: 0, ready: 0 };

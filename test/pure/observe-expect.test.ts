@@ -163,6 +163,35 @@ test('E12: one target per node that carries Open vSwitch, with its node as it is
   );
 });
 
+test('9.4: the image of the daemons, not that of the sidecar; a node of DPDK has one of its own', () => {
+  const look = clusterLook();
+  const imageOf = (name: string): string => (name.endsWith('n3') ? 'kube-ovn@sha256:b' : 'kube-ovn@sha256:a');
+  look.pods = look.pods.map((pod) => ({
+    ...pod,
+    status: {
+      ...pod.status,
+      containerStatuses: [
+        { name: 'main', containerID: 'c', restartCount: 0, imageID: imageOf(pod.metadata.name ?? '') },
+        { name: 'keelson-probe', containerID: 'p', restartCount: 0, imageID: 'probe@sha256:c' },
+      ],
+    },
+  }));
+  const dpdk = look.daemonSets.map((one) =>
+    one.metadata.name === 'ovs-ovn' ? { ...one, metadata: { ...one.metadata, name: 'ovs-ovn-dpdk' } } : one,
+  );
+  const images = (wanted = look): (string | undefined)[] =>
+    expectChassis(wanted, 'uid-1').targets.map(({ image }) => image);
+  const [a, b] = ['kube-ovn@sha256:a', 'kube-ovn@sha256:b'];
+  assert.equal(images(), [a, a, b]);
+  assert.equal(images({ ...look, daemonSets: dpdk }), [undefined, undefined, undefined]);
+  assert.equal(
+    central(look).targets.map(({ image }) => image),
+    [a, a, b],
+  );
+  // Without a word of the kubelet nothing is known.
+  assert.equal(images(clusterLook()), [undefined, undefined, undefined]);
+});
+
 test('P1: the pods of the network probe and its Service', () => {
   const { clientPods, serverPods, service, clients, servers, nodes } = expectNetwork(
     clusterLook(),

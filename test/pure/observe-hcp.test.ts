@@ -8,7 +8,10 @@ import {
   type PeerObservation,
   type PeerReport,
 } from '../../executor/observe/hcp.ts';
+import { emptyMemory, judgeRound } from '../../executor/observe/verdict.ts';
 import { specOf } from './network-fixture.ts';
+import { chassisFacts, chassisRound, chassisSample } from './observe-support.ts';
+import { time } from './observe-verdict-support.ts';
 
 type Hcp = OwnHalf['spec']['hcp'];
 const northbound = 'ssl:10.0.0.1:6641';
@@ -144,6 +147,12 @@ const cases: Case[] = [
     'serves _Server, wanted OVN_Northbound',
   ],
   [
+    'Q7 a database that is listed while its server has joined no cluster, or has lost it',
+    nb({ type: 'served', schemas: ['OVN_Northbound', '_Server'], unconnected: ['OVN_Northbound'] }),
+    'Unknown/PeerEndpointUnreachable',
+    'OVN_Northbound is not connected to its cluster',
+  ],
+  [
     'Q7 an endpoint that nobody asked',
     { endpoints: report().endpoints.slice(1) },
     'Unknown/PeerEndpointUnreachable',
@@ -174,13 +183,84 @@ test('Q2: no provider fails closed; one that has not looked yet, or could not, l
   assert.is(head({ type: 'failed', message: 'forbidden' }), 'Unknown/EvidenceIncomplete');
 });
 
-test('E16: databases outside of a pair need evidence as well, and nobody gives it', () => {
-  const spec = specOf({ mode: 'nodeNetworking', external: { northbound, southbound } });
+test('9.4: nodes of a pair that wait for the version of northd are judged by what the SB of the other half tells', () => {
+  const spec = specOf({ mode: 'nodeNetworking', hcp: half('dataPlane', 'hosted') });
+  const wanted = {
+    spec,
+    installation: { namespace: 'tenant', name: 'main', uid: 'u' },
+    chartReplicas: 3,
+    pin: undefined,
+  };
+  const head = (northdVersion: string | undefined, peers = [peer()]): string => {
+    const sb = { type: 'served', schemas: ['OVN_Southbound', '_Server'] } as const;
+    const endpoints = [
+      ...report().endpoints.slice(0, 1),
+      { endpoint: southbound, result: { ...sb, ...(northdVersion && { northdVersion }) } },
+    ];
+    const chassis = chassisRound(3, (n) => {
+      const { ovsdb } = chassisFacts(n);
+      return chassisSample(n, { ...(ovsdb && { ovsdb: { ...ovsdb, matchNorthdVersion: true } }) });
+    });
+    const round = { time: time(), chassis, peer: { type: 'observed', report: report({ endpoints, peers }) } } as const;
+    const found = judgeRound(round, wanted, emptyMemory).conditions.find(({ type }) => type === 'DataPlaneReady');
+    return `${found?.status}/${found?.reason}`;
+  };
+  assert.is(head('25.03.1-20.41.0-78.8'), 'True/ChassisConnected');
+  assert.is(head('24.03.5-20.33.0-70.6'), 'False/ChassisFrozen');
+  assert.is(head(undefined), 'Unknown/EvidenceIncomplete');
+  // The word of a half that does not fit says nothing.
+  assert.is(head('25.03.1-20.41.0-78.8', []), 'Unknown/EvidenceIncomplete');
+});
+
+const told = (northdVersion?: string): PeerReport['endpoints'] => {
+  const [nbEndpoint, sbEndpoint] = report().endpoints as [PeerReport['endpoints'][0], PeerReport['endpoints'][0]];
+  const sb = { ...sbEndpoint.result, ...(northdVersion === undefined ? {} : { northdVersion }) };
+  return [nbEndpoint, { endpoint: southbound, result: sb as typeof sbEndpoint.result }];
+};
+/** Databases outside of any pair, as nobody but they themselves tells of them. */
+function outside(scheme: 'ssl' | 'tcp', changes: Partial<PeerReport> | PeerObservation = {}) {
+  const plain = (endpoint: string): string => endpoint.replace('ssl:', `${scheme}:`);
+  const external = { northbound: plain(northbound), southbound: plain(southbound) };
+  const spec = specOf({ mode: 'nodeNetworking', external });
   assert.ok(needsPeer(spec));
+  const ovnTLS = scheme === 'ssl' ? { ...secret, name: 'kube-ovn-tls' } : undefined;
+  const endpoints = told('25.03.1-20.41.0-78.8');
+  const seen = { ...report({ peers: [], secretBefore: ovnTLS, secretAfter: ovnTLS, endpoints }), ...changes };
+  const at = seen.endpoints.map((one) => ({ ...one, endpoint: plain(one.endpoint) }));
+  const observation: PeerObservation =
+    'type' in changes ? changes : { type: 'observed', report: { ...seen, endpoints: at } };
+  const { condition, view } = judgePeer({ ...own, spec }, observation);
+  assert.is(view, undefined, 'there is no pair to tell of');
+  return { head: `${condition.status}/${condition.reason}`, message: condition.message };
+}
+
+test('E16: databases outside of a pair are evidence by what they tell themselves: which, of what cluster, and whose northd', () => {
   assert.not(needsPeer(specOf()));
-  const { condition } = judgePeer({ ...own, spec }, { type: 'noProvider' });
-  assert.is(`${condition.status}/${condition.reason}`, 'Unknown/PeerEvidenceMissing');
-  assert.match(condition.message, `at ${northbound} and ${southbound}`);
+  for (const scheme of ['ssl', 'tcp'] as const) {
+    const { head, message } = outside(scheme);
+    assert.is(head, 'True/PeerVerified', message);
+    assert.match(message, '25.03.1-20.41.0-78.8');
+    assert.is(outside(scheme, { endpoints: told() }).head, 'Unknown/EvidenceIncomplete');
+    assert.is(outside(scheme, { endpoints: [] }).head, 'Unknown/PeerEndpointUnreachable');
+    assert.is(
+      outside(scheme, nb({ type: 'served', schemas: ['OVN_Northbound'], unconnected: ['OVN_Northbound'] })).head,
+      'Unknown/PeerEndpointUnreachable',
+    );
+    assert.is(outside(scheme, nb({ type: 'served', schemas: ['OVN_Southbound'] })).head, 'False/PeerSchemaDiffers');
+    assert.is(outside(scheme, { type: 'pending' }).head, 'Unknown/PeerPending');
+    assert.is(outside(scheme, { type: 'failed', message: 'x' }).head, 'Unknown/EvidenceIncomplete');
+    const unseen = outside(scheme, { type: 'noProvider' });
+    assert.is(unseen.head, 'Unknown/PeerEvidenceMissing');
+    assert.match(unseen.message, `at ${scheme}:10.0.0.1:6641 and ${scheme}:10.0.0.1:6642`);
+  }
+});
+
+test('E16: with TLS the keys count as those of a pair do', () => {
+  const ovnTLS = { ...secret, name: 'kube-ovn-tls' };
+  assert.is(outside('ssl', { secretBefore: undefined }).head, 'False/PeerSecretMissing');
+  assert.is(outside('ssl', { secretAfter: { ...ovnTLS, resourceVersion: '8' } }).head, 'Unknown/PeerSecretRotated');
+  assert.is(outside('ssl', { certificate: { type: 'keysMissing' } }).head, 'False/PeerSecretKeysMissing');
+  assert.is(outside('tcp', { certificate: { type: 'keysMissing' } }).head, 'True/PeerVerified');
 });
 
 test.run();

@@ -5,7 +5,8 @@ import { type NetworkQuestion, parseNetworkQuestion } from '../../constructs/api
 import type { ProbeTarget } from '../../executor/evidence/target.ts';
 import type { KubeObject } from '../../executor/kube/types.ts';
 import type { ClusterLook } from '../../executor/observe/expect.ts';
-import { type AskedBefore, type RanRound, runRound } from '../../executor/observe/run-round.ts';
+import type { AskedBefore } from '../../executor/observe/pull-pods.ts';
+import { type RanRound, runRound } from '../../executor/observe/run-round.ts';
 import { emptyMemory, judgeRound, type Wanted } from '../../executor/observe/verdict.ts';
 import { specOf } from './network-fixture.ts';
 import { clusterLook, networkNames } from './observe-look-support.ts';

@@ -5,9 +5,11 @@ import { emptyNorthdMemory, judgeNorthd, type NorthdMemory } from '../../executo
 import { northdVersion } from '../../executor/observe/progress.ts';
 import type { CentralRound, CentralSample } from '../../executor/observe/round.ts';
 import {
+  answer,
   centralFacts,
   centralRound,
   centralSample,
+  podFacts,
   silences,
   withOutcome,
   withoutComponent,
@@ -66,6 +68,29 @@ test('X7: an ovsdb-server that is down, and a pod that is gone, leave NorthdRead
   assert.equal(run([centralRound(3, withOutcome(3, gone))]).heads, ['True/OneActive']);
 });
 
+test('X7: a member none of whose daemons runs is away as a whole: it takes a stand-by, unless it was the active one', () => {
+  const { progress } = centralFacts(3, 3);
+  const dead = answer('central', podFacts('ovn-central', 3), { ...(progress && { progress }) });
+  assert.equal(run([centralRound(3, withOutcome(3, dead))]).heads, ['True/OneActive']);
+  const first = answer('central', podFacts('ovn-central', 1), {});
+  const heads = Array.from({ length: 2 }, () => centralRound(3, withOutcome(1, first)));
+  assert.equal(run(heads).heads, ['Unknown/NorthdHandover', 'False/NorthdInactive']);
+});
+
+test('X23: the active northd on a node whose Node is gone may run on: that none is active is not known then', () => {
+  const gone = { type: 'Broken', message: 'the node is gone' } as const;
+  const dark = run(Array.from({ length: 3 }, () => centralRound(3, withOutcome(1, gone))));
+  assert.equal(dark.heads, ['Unknown/MemberMissing', 'Unknown/MemberMissing', 'Unknown/MemberMissing']);
+  const removed = (n: number): CentralSample | undefined => {
+    const sample = withOutcome(1, gone)(n);
+    return sample && { ...sample, target: { ...sample.target, pod: undefined } };
+  };
+  assert.equal(run([centralRound(3, removed), centralRound(3, removed)]).heads, [
+    'Unknown/NorthdHandover',
+    'False/NorthdInactive',
+  ]);
+});
+
 test('E11: a northd that does not run is broken, one that hangs is not known', () => {
   const down = run([centralRound(3, withoutComponent(3, 'northd', 'refused'))]);
   assert.equal(down.heads, ['False/DaemonDown']);
@@ -83,6 +108,29 @@ test('W32: a hand-over that a round catches is Unknown once and broken twice', (
   const two = run([active(1), active(1, 2), active(1, 2)]);
   assert.equal(two.heads, ['True/OneActive', 'Unknown/NorthdHandover', 'False/NorthdTwice']);
   assert.match(two.last, 'node n1 (pod ovn-central-1) and node n2 (pod ovn-central-2) are active for 2 rounds');
+});
+
+test('a rollout of OVN central moves the active northd from pod to pod, and is no flap', () => {
+  /** Members with the pod of this generation, of which one is active. */
+  const rolled = (generations: readonly number[], activeMember: number): CentralRound => {
+    const round = active(activeMember);
+    return {
+      ...round,
+      samples: round.samples.map((sample, n) => {
+        const { pod } = sample.target;
+        if (pod === undefined) return sample;
+        return { ...sample, target: { ...sample.target, pod: { ...pod, uid: `${pod.uid}-${generations[n]}` } } };
+      }),
+    };
+  };
+  const steps = [1, 2, 3].flatMap((generation) => [
+    rolled([generation, generation - 1, generation - 1], 2),
+    rolled([generation, generation, generation - 1], 3),
+    rolled([generation, generation, generation], 1),
+  ]);
+  const { heads, memory } = run([rolled([0, 0, 0], 1), ...steps]);
+  assert.equal(new Set(heads), new Set(['True/OneActive']));
+  assert.equal(memory.changes, []);
 });
 
 test('W32: an active northd that keeps moving is a flap, counted, and over only when it has been calm', () => {

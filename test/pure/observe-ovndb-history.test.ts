@@ -2,9 +2,22 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { DatabaseFacts } from '../../constructs/api/evidence/central.ts';
 import { plainEndpoint, sameEndpoint } from '../../executor/observe/endpoint.ts';
-import type { CentralSample } from '../../executor/observe/round.ts';
+import type { CentralRound, CentralSample } from '../../executor/observe/round.ts';
 import { counted, four, judge, other, secondNb, told } from './observe-ovndb-support.ts';
-import { centralRound, silences, uuidOf, withNb, withOutcome } from './observe-support.ts';
+import {
+  centralRound,
+  centralSample,
+  databaseFacts,
+  silences,
+  uuidOf,
+  withNb,
+  withOutcome,
+  withoutComponent,
+} from './observe-support.ts';
+
+/** The second answer of member 2 with a change of NB. */
+const secondOf = (changes: Partial<DatabaseFacts>): CentralSample['second'] =>
+  centralSample(2, 3, { nb: databaseFacts('nb', 2, 3, changes) }).second;
 
 test('W3: joining is told at first as work under way, after two minutes as broken, whatever the pod says; a silence between does not start it anew', () => {
   const joining = centralRound(
@@ -107,13 +120,154 @@ test('14.1: members that look for a leader can vote: while they do, the quorum i
   assert.match(condition.message, '3 of 3 members, quorum 2');
 });
 
+const candidate = { role: 'candidate', leader: 'unknown', leading: false } as const;
+const five = [1, 2, 3, 8, 9].map(four);
+
+test('14.1: what a cluster counts is what its members say, not how many pods there are; whoever runs elsewhere may vote once', () => {
+  // Two of five that were seen, three pods wanted: nobody can lead, and two more pods would not bring the quorum back.
+  const lost = centralRound(3, (n) =>
+    n === 3
+      ? withNb(3, { status: 'joining', role: undefined, index: undefined, members: [], sid: uuidOf(77) } as never)(n)
+      : withNb(n, { ...candidate, members: five })(n),
+  );
+  const first = judge(lost);
+  assert.match(first.condition.message, 'OVN_Northbound: no leader seen, 2 of 5 members, quorum 3');
+  assert.not(first.findings.some(({ reason }) => reason === 'QuorumLost'));
+  assert.is(first.condition.status, 'Unknown');
+  const second = judge(lost, 'clustered', 1, first.memory);
+  assert.is(second.condition.status, 'False');
+  assert.match(second.findings.find(({ reason }) => reason === 'QuorumLost')?.message ?? '', '2 of 5 members answer');
+  // The longest log has the newest members.
+  const last = { first: '2', last: '40', committed: '40', applied: '40', unapplied: '0', uncommitted: '0' };
+  const shrunk = centralRound(3, (n) =>
+    withNb(n, { ...candidate, ...(n === 2 ? { log: last, members: [1, 2, 3].map(four) } : { members: five }) })(n),
+  );
+  assert.match(judge(shrunk).condition.message, '3 of 3 members, quorum 2');
+});
+
+test('W7, 14.1: a member that joins hides no lost quorum', () => {
+  const joining = { status: 'joining', role: undefined, index: undefined, members: [], sid: uuidOf(77) } as never;
+  const alone = centralRound(3, (n) =>
+    n === 1
+      ? withNb(1, { status: 'disconnected', ...candidate, connected: false })(1)
+      : n === 2
+        ? withNb(2, joining)(2)
+        : withoutComponent(3, 'nb', 'refused')(3),
+  );
+  const { memory } = judge(alone);
+  const { findings, condition } = judge(alone, 'clustered', 1, memory);
+  assert.ok(
+    findings.some(({ reason }) => reason === 'QuorumLost'),
+    condition.message,
+  );
+  assert.match(condition.message, '0 of 3 members, quorum 2');
+  // Of a cluster that nobody is a member of yet nothing is lost.
+  const young = judge(centralRound(3, (n) => withNb(n, joining)(n)));
+  assert.is(
+    judge(
+      centralRound(3, (n) => withNb(n, joining)(n)),
+      'clustered',
+      1,
+      young.memory,
+    ).condition.status,
+    'Unknown',
+  );
+});
+
+test('14.1: a server that comes or goes has no vote yet, or none any more', () => {
+  for (const phase of ['adding', 'removing'] as const) {
+    const members = [...[1, 2, 3].map(four), { ...four(9), phase, voting: false }];
+    const { condition, findings } = judge(
+      centralRound(3, (n) => (n === 3 ? withoutComponent(3, 'nb', 'refused')(3) : withNb(1, counted(...members))(n))),
+    );
+    assert.not(
+      findings.some(({ reason }) => reason === 'QuorumLost'),
+      phase,
+    );
+    assert.match(condition.message, '2 of 3 members, quorum 2');
+  }
+});
+
+test('14.1: members that no pod is count as alive while the leader hears of them', () => {
+  const members = [...[1, 2, 3].map(four), ...[8, 9].map((n) => ({ ...four(n), lastMessageMs: '900' }))];
+  const { condition, findings } = judge(
+    centralRound(3, (n) => (n > 1 ? withoutComponent(n, 'nb', 'refused')(n) : withNb(1, counted(...members))(n))),
+  );
+  assert.not(findings.some(({ reason }) => reason === 'QuorumLost'));
+  assert.match(condition.message, '3 of 5 members, quorum 3');
+  assert.ok(findings.some(({ reason, about }) => reason === 'GhostMember' && about.includes('10.0.0.9')));
+});
+
+test('14.1: a member that is away is counted once, also where members are known by names', () => {
+  const named = (n: number): DatabaseFacts['members'][number] => ({
+    ...four(n),
+    address: `tcp:ovn-central-${n}.ovn-central.svc:6643`,
+    lastMessageMs: '400',
+  });
+  const members = [1, 2, 3].map(named);
+  const round = (third: CentralSample | undefined): CentralRound =>
+    centralRound(3, (n) => (n === 3 ? third : withNb(n, { members, address: named(n).address })(n)));
+  const silent = told(round(withOutcome(3, silences[0] as never)(3)));
+  assert.is(silent.head, 'Unknown/EvidenceUnreachable');
+  assert.match(silent.message, '2 of 3 members and 1 silent, quorum 2');
+  const down = told(round(withoutComponent(3, 'nb', 'refused')(3)));
+  assert.is(down.head, 'False/DaemonDown');
+  assert.match(down.message, '2 of 3 members, quorum 2');
+});
+
+test('4.4: a database that was opened anew between two answers of one process was not observed', () => {
+  const cases: Partial<DatabaseFacts>[] = [{ row: uuidOf(61) }, { sid: uuidOf(62) }, { cid: uuidOf(63) }];
+  const before = { row: uuidOf(60) };
+  for (const changes of cases) {
+    const moved = (n: number): CentralSample | undefined =>
+      n === 2 ? { ...(withNb(2, before)(2) as CentralSample), second: secondOf({ ...before, ...changes }) } : undefined;
+    assert.is(told(centralRound(3, moved)).head, 'Unknown/EvidenceMoved', JSON.stringify(changes));
+  }
+  const same = (n: number): CentralSample | undefined =>
+    n === 2 ? { ...(withNb(2, before)(2) as CentralSample), second: secondOf(before) } : undefined;
+  assert.is(told(centralRound(3, same)).head, 'True/MembersAgree');
+});
+
+test('E6: a follower that tells clients that it leads is a look at something that moves', () => {
+  assert.is(told(centralRound(3, withNb(2, { leading: true }))).head, 'Unknown/LeaderMoving');
+});
+
+test('6.20: the leader has to have heard that a member has what was committed: not known once, broken twice', () => {
+  const members = [1, 2, 3].map((n) => ({ ...four(n), matchIndex: n === 3 ? '0' : '12' }));
+  const round = centralRound(3, withNb(1, counted(...members)));
+  const first = judge(round);
+  assert.is(`${first.condition.status}/${first.condition.reason}`, 'Unknown/MemberLagging');
+  assert.match(first.condition.message, 'node n3 (pod ovn-central-3) has confirmed 0, the leader had committed 12');
+  assert.is(judge(round, 'clustered', 1, first.memory).condition.status, 'False');
+  const all = members.map((one) => ({ ...one, matchIndex: '12' }));
+  assert.is(told(centralRound(3, withNb(1, counted(...all)))).head, 'True/MembersAgree');
+});
+
+test('6.18: a link that two members could have is nobody’s; what the leader heard lately came over some link', () => {
+  const twin = `${uuidOf(2).slice(0, 4)}1111-0000-4000-8000-000000000000`;
+  const links = (up: boolean): DatabaseFacts['connections'] => [
+    { direction: 'out', sid: '0002', up },
+    { direction: 'out', sid: '0002', up: true },
+  ];
+  const round = (heard: string | undefined): CentralRound => {
+    const members = [four(1), four(2), { ...four(3), sid: '0002', ...(heard && { lastMessageMs: heard }) }];
+    return centralRound(3, (n) => {
+      if (n === 1) return withNb(1, { members, connections: links(false) })(1);
+      return withNb(n, { members, ...(n === 3 ? { sid: twin, connections: [] } : {}) })(n);
+    });
+  };
+  assert.is(told(round(undefined)).head, 'Unknown/EvidenceIncomplete');
+  assert.is(told(round('400')).head, 'True/MembersAgree');
+  assert.is(told(round('9000')).head, 'False/MemberUnlinked');
+});
+
 test('W37: different election timers, little room and half a link are told, and are no fault', () => {
   const { condition, findings } = judge(
     centralRound(3, (n) =>
       n === 3
         ? withNb(3, {
             electionTimerMs: 1_000,
-            freeBytes: '1000',
+            freeBytes: '100000000',
             connections: [{ direction: 'in', sid: '0001', up: false }],
           })(n)
         : undefined,

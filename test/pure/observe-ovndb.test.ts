@@ -114,6 +114,13 @@ const cases: Case[] = [
     'wanted ok',
   ],
   [
+    'W10 a follower on a full disk, which says that all is well',
+    centralRound(3, withNb(2, { freeBytes: '4096' })),
+    'False/DiskFull',
+    'OVN_Northbound of node n2',
+    'its disk has 4 KiB left',
+  ],
+  [
     'W32 leaving',
     centralRound(3, withNb(3, { status: 'leaving' })),
     'False/MemberNotMember',

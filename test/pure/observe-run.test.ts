@@ -4,8 +4,9 @@ import { timings } from '../../constructs/api/constants.ts';
 import type { EvidenceKind } from '../../constructs/api/evidence/words.ts';
 import type { ProbeTarget } from '../../executor/evidence/target.ts';
 import { pullAll } from '../../executor/observe/pull-all.ts';
+import type { AskedBefore } from '../../executor/observe/pull-pods.ts';
 import type { Outcome } from '../../executor/observe/round.ts';
-import { type AskedBefore, type RanRound, type RoundDeps, runRound } from '../../executor/observe/run-round.ts';
+import { type RanRound, type RoundDeps, runRound } from '../../executor/observe/run-round.ts';
 import { emptyMemory, judgeRound, type Wanted } from '../../executor/observe/verdict.ts';
 import { specOf } from './network-fixture.ts';
 import { centralNodes, clusterLook, networkNames } from './observe-look-support.ts';
@@ -164,6 +165,25 @@ test('X8: leadership that moves during the round is looked at once more in the s
   assert.is(judged(ran)[0], 'OVNDBReady True/MembersAgree');
 });
 
+test('X8: a northd on its way to the new leader is looked at once more, and is cut off only when it stays so', async () => {
+  const onItsWay =
+    (until: number) =>
+    (target: ProbeTarget, nth: number): Outcome<EvidenceKind> | undefined => {
+      if (target.kind !== 'central' || nth === 1 || nth >= until) return undefined;
+      const n = numberOf(target);
+      const { northd } = centralFacts(n, 3);
+      return answer(
+        'central',
+        podOf(target),
+        centralFacts(n, 3, { ...(northd && { northd: { ...northd, nb: false } }) }),
+      );
+    };
+  const passed = judged(await run(bed(onItsWay(3))));
+  assert.is(passed[1], 'NorthdReady True/OneActive');
+  const stays = judged(await run(bed(onItsWay(99))));
+  assert.is(stays[1], 'NorthdReady False/NorthdDisconnected');
+});
+
 test('E14: whoever was replaced or started anew during the round was not observed', async () => {
   const later = clusterLook();
   later.pods = later.pods.map((pod) => {
@@ -221,6 +241,70 @@ test('4.12: a thousand nodes at 50 ms, of which 5 % hang and 2 % refuse: a round
   const [, , dataPlane] = judgeRound(second.round, wanted, emptyMemory).conditions;
   assert.is(`${dataPlane?.status}/${dataPlane?.reason}`, 'Unknown/EvidenceUnreachable');
   assert.match(dataPlane?.message ?? '', 'and 16 more');
+});
+
+const unreachable: Outcome<EvidenceKind> = { type: 'Unreachable', message: 'no connection' };
+
+/** Sidecars of `nodes` nodes that nobody reaches straight; kubelets take 4 s, and reach those that `lead` names. */
+function apart(nodes: number, lead: (n: number) => boolean, look = clusterLook(nodes)) {
+  const retried: string[] = [];
+  const straight: Ask = (target) => (target.kind === 'chassis' ? unreachable : undefined);
+  const made = bed(straight, [() => look], 16);
+  const { clock } = made;
+  const deps: RoundDeps = {
+    ...made.deps,
+    async retry(target, signal) {
+      retried.push(target.node);
+      await clock.sleep(4_000, signal);
+      const n = numberOf(target);
+      const well: Outcome<EvidenceKind> = answer('chassis', podOf(target), chassisFacts(n));
+      return (lead(n) ? well : { type: 'Unreachable', message: 'port-forward: no route' }) as never;
+    },
+  };
+  return { made: { ...made, deps }, retried };
+}
+
+test('E10: whoever nobody reaches is asked once more through the kubelet, after all others, and counts as any other', async () => {
+  const { made, retried } = apart(20, () => true);
+  const ran = await run(made);
+  assert.is(retried.length, 20);
+  assert.is(new Set(retried).size, 20);
+  assert.is(judged(ran)[2], 'DataPlaneReady True/ChassisConnected');
+});
+
+test('E10: however many are out of reach, their kubelets cost a round a limited time, and each has its turn', async () => {
+  const look = clusterLook(300);
+  const first = apart(300, () => false, look);
+  const ran = await run(first.made);
+  assert.is(first.retried.length, 48, 'three times sixteen: after 10 s none is begun');
+  assert.ok(ran.tookMs < 15_000, `${ran.tookMs} ms`);
+  const messages = ran.round.chassis?.samples.map(({ outcome }) => (outcome as { message: string }).message) ?? [];
+  assert.is(messages.filter((one) => one === 'no connection; port-forward: no route').length, 48);
+  assert.is(messages.filter((one) => /^no connection; its kubelet waits for its turn/.test(one)).length, 252);
+  // The same nodes, and memories of the round before: others have their turn.
+  const turns = new Set(first.retried);
+  let { asked } = ran;
+  for (let round = 2; round <= 7; round += 1) {
+    const next = apart(300, () => false, look);
+    await next.made.clock.advance(round * 60_000);
+    ({ asked } = await run(next.made, asked));
+    for (const node of next.retried) turns.add(node);
+  }
+  assert.is(turns.size, 300);
+});
+
+test('E10: a member of OVN central that nobody reaches is asked through its kubelet at once', async () => {
+  const made = bed((target) => (target.kind === 'central' && target.node === 'n2' ? unreachable : undefined));
+  const retried: string[] = [];
+  const deps: RoundDeps = {
+    ...made.deps,
+    async retry(target) {
+      retried.push(`${target.kind} ${target.node}`);
+      return answer('central', podOf(target), centralFacts(numberOf(target), 3)) as never;
+    },
+  };
+  assert.is(judged(await run({ ...made, deps }))[0], 'OVNDBReady True/MembersAgree');
+  assert.equal(retried, ['central n2', 'central n2'], 'once for each of the two looks');
 });
 
 test('a round that is given up ends at once, after those under way', async () => {

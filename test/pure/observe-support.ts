@@ -1,7 +1,7 @@
 /** Rounds of observation in which everything is well, to be spoilt by tests. */
 import type { CentralFacts, DatabaseFacts, NorthdFacts } from '../../constructs/api/evidence/central.ts';
 import type { ChassisFacts } from '../../constructs/api/evidence/chassis.ts';
-import { type EvidenceKind, type EvidenceOf, evidenceComponents } from '../../constructs/api/evidence.ts';
+import { type EvidenceKind, type EvidenceOf, evidenceComponents, type FactsOf } from '../../constructs/api/evidence.ts';
 import type { ProbeTarget } from '../../executor/evidence/target.ts';
 import type {
   CentralRound,
@@ -46,7 +46,7 @@ export const podOf = ({ namespace, pod, podUID, node }: ProbeTarget): PodFacts =
 });
 
 /** The answer of a sidecar; components that `facts` lacks are problems of this code. */
-export function answer<K extends 'central' | 'chassis' | 'network'>(
+export function answer<K extends 'central' | 'chassis' | 'network' | 'drain'>(
   kind: K,
   pod: PodFacts,
   facts: EvidenceOf<K>['facts'],
@@ -76,6 +76,13 @@ export function answer<K extends 'central' | 'chassis' | 'network'>(
   } as unknown as EvidenceOf<K>;
   return { type: 'Evidence', evidence };
 }
+
+/** What SB knows of chassis; a sidecar from before that was told tells none. */
+export const chassisListOf = (names: readonly string[], behind: readonly string[] = []) => ({
+  count: names.length,
+  names: [...names],
+  behind: [...behind],
+});
 
 const raftPort = { nb: 6643, sb: 6644 } as const;
 const clientPort = { nb: 6641, sb: 6642 } as const;
@@ -209,6 +216,14 @@ export const chassisFacts = (n: number, changes: ChassisFacts = {}): ChassisFact
   },
   controller: { connected: true, version: '25.03.1', daemon },
   vswitchd: { bridge: { name: 'br-int', inVswitchd: true, datapath: 'system' }, daemon },
+  ...changes,
+});
+
+/** A chassis that carries the port of its node, and nothing else. */
+export const drainFacts = (n: number, changes: FactsOf<'drain'> = {}): FactsOf<'drain'> => ({
+  chassis: { systemID: `system-${n}`, chassisUUID: uuidOf(500 + n) },
+  gateways: { count: 0, first: [] },
+  ports: { count: 1, first: [{ name: `node-n${n}`, type: '' }] },
   ...changes,
 });
 

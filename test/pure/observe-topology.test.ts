@@ -62,6 +62,16 @@ test('J1: nothing is recorded before all members were seen to agree; then all of
   assert.is(first.toRecord?.members.length, 3);
 });
 
+test('J1: nothing is recorded while OVN central is rolled out', () => {
+  const { workload } = centralRound();
+  assert.ok(workload);
+  for (const change of [{ updated: 2 }, { ready: 2 }, { generation: 2 }]) {
+    const early = judge({ ...centralRound(), workload: { ...(workload as NonNullable<typeof workload>), ...change } });
+    assert.is(early.toRecord, undefined);
+    assert.match(early.condition.message, 'the rollout of OVN central is under way');
+  }
+});
+
 test('J2, J3: full ids, RAFT addresses, listeners, nodes, workload and storage are in the record', () => {
   assert.equal(record.members[1], {
     node: { name: 'n2', uid: 'node-2' },
@@ -91,6 +101,13 @@ test('J5: every round compares anew: a record alone proves nothing', () => {
       head(centralRound(3, withOutcome(2, outcome as never))),
       /^Unknown\/TopologyUnconfirmed: .*OVN_Northbound of node n2/,
     );
+});
+
+test('J6: a pod whose storage can not be told confirms nothing; one that is away is a matter of the leader', () => {
+  assert.match(
+    head(centralRound(3, at(2, { storage: undefined }))),
+    /^Unknown\/TopologyUnconfirmed: .*the storage of node n2 \(pod ovn-central-2\) could not be told/,
+  );
 });
 
 test('J6: restarted pods and containers keep the record', () => {

@@ -2,6 +2,7 @@
 import type { JsonObject } from '../../constructs/lib/json.ts';
 import type { KubeObject } from '../../executor/kube/types.ts';
 import type { Observed } from '../../executor/network/evidence.ts';
+import type { DrainRow, DrainVerdict, DrainWhy } from '../../executor/observe/drain.ts';
 import { matrixOf } from '../../executor/observe/matrix.ts';
 import type { NetworkSample } from '../../executor/observe/network.ts';
 import { emptyMemory, judgeRound, type Round } from '../../executor/observe/verdict.ts';
@@ -210,6 +211,23 @@ export const failedRelease = (): KubeObject => ({
     history: history(2),
   },
 });
+
+/** Four nodes: two that are being taken away, one of them drained; one that nobody has looked at for long; one at work. */
+export function drainRows(): DrainRow[] {
+  const why = (reason: string, message: string): DrainWhy => ({ reason, message });
+  const row = (node: string, verdict: DrainVerdict, changes: Partial<DrainRow> = {}): DrainRow => ({
+    ...{ node, cordoned: true, verdict, seenAt: moment, seenTick: 0, limitMs: 60_000 },
+    ...changes,
+  });
+  const blocked = (...blockers: DrainWhy[]): DrainVerdict => ({ state: 'blocked', blockers, unknown: [] });
+  const gateway = why('GatewayActive', 'traffic goes through node n2 as the gateway of cr-out (1 could take over)');
+  return [
+    row('n1', { state: 'drained' }),
+    row('n2', blocked(why('PodsRemain', '2 pods are left on node n2: shop/web-1, shop/web-2'), gateway)),
+    row('n3', { state: 'drained' }, { seenTick: -70_000 }),
+    row('n4', blocked(why('NodeNotCordoned', 'node n4 is not cordoned')), { cordoned: false, limitMs: 900_000 }),
+  ];
+}
 
 export const knownOf = (
   installation: KubeObject,

@@ -21,6 +21,7 @@ import {
   withoutComponent,
 } from './observe-support.ts';
 import {
+  drainRows,
   failedRelease,
   installationOf,
   knownOf,
@@ -81,6 +82,8 @@ test('matrix: a daemon that nobody listens for, a member that joins, a chassis w
   assert.is(hung.nodes[2]?.central.state, 'unknown');
   const joining = matrixOf({ central: centralRound(3, withNb(3, { status: 'joining' })) });
   assert.equal([joining.members[2]?.state, joining.members[2]?.status], ['unknown', 'joining']);
+  const electing = matrixOf({ central: centralRound(3, withNb(3, { role: 'candidate' })) });
+  assert.equal([electing.members[2]?.state, electing.members[2]?.status], ['unknown', 'candidate']);
   const cut = matrixOf({ central: centralRound(3, withNb(3, { connected: false })) });
   assert.equal([cut.members[2]?.state, cut.members[2]?.status], ['broken', 'disconnected']);
   const alone = chassisSample(1, { controller: { connected: false, daemon: { socketInode: '1', startTicks: '1' } } });
@@ -271,6 +274,45 @@ test('evidence report: one node when it is named, its age, and nothing from a pr
     identity: 'executor-1',
     installations: [],
   });
+});
+
+const leaving = (): Known => knownOf(installationOf(well, readyCondition), { ...well, drains: drainRows() }, []);
+
+test('drain: cordoned nodes are shown with what would be lost; what is too old is unknown, and nobody else is shown', async () => {
+  const [shown] = modelOf(leaving(), 30_000).installations;
+  assert.equal(
+    shown?.drains.map(({ node, mark, word, why }) => [node, mark, word, why.length]),
+    [
+      ['n1', 'well', 'drained', 0],
+      ['n2', 'working', 'blocked', 2],
+      ['n3', 'unknown', 'unknown', 1],
+    ],
+  );
+  const text = await textOf(modelOf(leaving(), 30_000));
+  assert.match(text, 'traffic goes through node n2');
+  assert.not.match(text, 'node n4 is not cordoned');
+  assert.equal(modelOf(leaving(), 31_000), modelOf(leaving(), 30_000), 'it does not change with time alone');
+  assert.not.match(await textOf(modelOf(all())), 'would be lost');
+});
+
+test('drain: the report tells every node, its age and until when it holds', () => {
+  const report = evidenceReport('executor-1', leaving(), 30_000, undefined).installations[0];
+  assert.equal(
+    report?.drains.map(({ node, state, ageMs, blockers, unknown }) => [
+      ...[node, state, ageMs],
+      [...blockers, ...unknown].map(({ reason }) => reason).join(' '),
+    ]),
+    [
+      ['n1', 'drained', 30_000, ''],
+      ['n2', 'blocked', 30_000, 'PodsRemain GatewayActive'],
+      ['n3', 'unknown', 100_000, 'EvidenceStale'],
+      ['n4', 'blocked', 30_000, 'NodeNotCordoned'],
+    ],
+  );
+  assert.equal(
+    evidenceReport('executor-1', leaving(), 30_000, 'n4').installations[0]?.drains.map(({ node }) => node),
+    ['n4'],
+  );
 });
 
 test.run();

@@ -7,13 +7,22 @@ import { type KeyPair, makeAuthority, makeExecutorPair, signPod } from '../../ex
 export const hour = 3_600_000;
 export const validity = { from: Date.now() - hour, to: Date.now() + hour };
 
-/** What a server of OVSDB answers to the only question here. */
-export function serve(databases: readonly string[]): (socket: Socket) => void {
+export const northdVersion = '25.03.1-20.41.0-78.8';
+
+/** What a server of OVSDB answers to the questions here: its databases, how they stand, and what SB tells chassis. */
+export function serve(databases: readonly string[], connected = true): (socket: Socket) => void {
+  const rows = (all: readonly Record<string, unknown>[]) =>
+    Object.fromEntries(all.map((one, n) => [`0000000${n}-0000-4000-8000-000000000000`, { new: one }]));
+  const answers = (method: string, db: string): unknown => {
+    if (method === 'list_dbs') return databases;
+    if (db === '_Server') return { Database: rows(databases.map((name) => ({ name, connected }))) };
+    return { SB_Global: rows([{ options: ['map', [['northd_internal_version', northdVersion]]] }]) };
+  };
   return (socket) => {
     socket.on('error', () => undefined);
     socket.on('data', (chunk) => {
-      const { id } = JSON.parse(chunk.toString()) as { id: number };
-      socket.write(JSON.stringify({ id, result: databases, error: null }));
+      const { id, method, params } = JSON.parse(chunk.toString()) as { id: number; method: string; params: string[] };
+      socket.write(JSON.stringify({ id, result: answers(method, params[0] ?? ''), error: null }));
     });
   };
 }

@@ -15,7 +15,17 @@ import { inClusterPeers } from '../../executor/peer/in-cluster.ts';
 import { observePeer } from '../../executor/peer/observe.ts';
 import type { PeerProvider, PeerRequest } from '../../executor/peer/provider.ts';
 import { makeExecutorPair } from '../../executor/pki/certificates.ts';
-import { closeAll, hour, listening, makeHalves, pairKeys, serve, tracesOf, validity } from './peer-support.ts';
+import {
+  closeAll,
+  hour,
+  listening,
+  makeHalves,
+  northdVersion,
+  pairKeys,
+  serve,
+  tracesOf,
+  validity,
+} from './peer-support.ts';
 
 const halves = await makeHalves();
 
@@ -153,6 +163,18 @@ test('Q1 Q6: both halves fit, with either set of names for the keys', async () =
   }
 });
 
+test('Q7: a database that is listed and not connected is not served; what SB tells chassis is heard', async () => {
+  const joining = createServer(serve(['OVN_Northbound', '_Server'], false));
+  const { head, message } = await look(worldOf(), own({ northbound: `tcp:${await listening(joining)}` }));
+  await closeAll([joining]);
+  assert.is(head, 'Unknown/PeerEndpointUnreachable');
+  assert.match(message, 'OVN_Northbound is not connected to its cluster');
+  const southbound = createServer(serve(['OVN_Southbound', '_Server']));
+  const found = await peerDatabases(systemClock)(`tcp:${await listening(southbound)}`, undefined, steady);
+  await closeAll([southbound]);
+  assert.equal(found.type === 'served' && [found.unconnected, found.northdVersion], [[], northdVersion]);
+});
+
 const turned = (changes: Partial<World>): Promise<Awaited<ReturnType<typeof look>>> => look(worldOf(changes));
 const hosted = (spec: JsonObject): Partial<World> => ({ peers: [installation('hosted', spec)] });
 
@@ -240,6 +262,31 @@ test('Q2: without a provider no half is written, and the central half does not w
   const { head, reasons } = await look(worldOf(hosted(specOf('dataPlane', 'tenant'))), central);
   assert.is(head, 'Unknown/PeerEndpointUnreachable');
   assert.equal(reasons, [], 'its databases come with its own payload');
+});
+
+test('E16: databases outside of any pair are asked themselves, by TLS with the keys of Kube-OVN, and plain without any', async () => {
+  const at = (northbound: string, southbound: string): KubeObject => {
+    const { hcp: _, ...spec } = specOf('dataPlane', 'x');
+    return installation('tenant', { ...spec, external: { northbound, southbound } });
+  };
+  // No other installation is looked for.
+  const lonely = worldOf({ peers: [] });
+  const { head, message, reasons, view } = await look(lonely, at(halves.northbound, halves.southbound));
+  assert.is(head, 'True/PeerVerified', message);
+  assert.match(message, northdVersion);
+  assert.equal([reasons, view], [[], undefined]);
+  const strange = worldOf({ data: pairData({ 'ca.crt': halves.other.certificate }) });
+  assert.is((await look(strange, at(halves.northbound, halves.southbound))).head, 'False/PeerUntrusted');
+  const [nb, sb] = [
+    createServer(serve(['OVN_Northbound', '_Server'])),
+    createServer(serve(['OVN_Southbound', '_Server'])),
+  ];
+  const plain = at(`tcp:${await listening(nb)}`, `tcp:${await listening(sb)}`);
+  const unkeyed = worldOf({ data: undefined });
+  unkeyed.afterRead = () => assert.unreachable('no Secret is read');
+  assert.is((await look(unkeyed, plain)).head, 'True/PeerVerified');
+  await closeAll([nb, sb]);
+  assert.is((await look(unkeyed, plain)).head, 'Unknown/PeerEndpointUnreachable');
 });
 
 test('Q7: a plain endpoint is asked without keys, and somebody who is no database proves nothing', async () => {

@@ -16,7 +16,8 @@ const source = (path: string): string => fileURLToPath(new URL(`../../bin/${path
 const program = await bundleProbe({ entry: source('probe.ts'), offer: source('probe-offer.ts') }, bed.directory);
 test.after(() => bed.stop());
 
-const memoryLimitKiB = 60 * 1024;
+/** Of 60 MiB that it may take; some 42 are Node's own. */
+const memoryLimitKiB = 57 * 1024;
 
 /** Resident memory of a process, and the most it ever had. */
 async function memoryOf(pid: number): Promise<{ now: number; peak: number }> {
@@ -61,7 +62,8 @@ test('the program of the image serves, is enrolled, tells which daemons are abse
         ['vswitchd', 'refused'],
       ],
     );
-    for (let turn = 0; turn < 60; turn += 1) assert.is((await ask()).type, 'Evidence');
+    // Asked for an hour or so: what ended connections leave behind must not pile up.
+    for (let turn = 0; turn < 300; turn += 1) assert.is((await ask()).type, 'Evidence');
     const { now, peak } = await memoryOf(child.pid ?? 0);
     console.log(`probe process: ${(now / 1024).toFixed(1)} MiB resident, ${(peak / 1024).toFixed(1)} MiB at most`);
     assert.ok(peak < memoryLimitKiB, `${peak} KiB`);

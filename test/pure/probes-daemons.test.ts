@@ -5,11 +5,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
+import { parseEvidence } from '../../constructs/api/evidence.ts';
 import { systemClock } from '../../constructs/lib/clock.ts';
+import { missing } from '../../executor/observe/finding.ts';
 import { identify } from '../../probes/daemons/identity.ts';
 import { formatAddress, parseAddress } from '../../probes/jsonrpc/address.ts';
 import { dial } from '../../probes/jsonrpc/dial.ts';
 import { socketFault } from '../../probes/jsonrpc/fault.ts';
+import { answer } from '../../probes/server/answer.ts';
 import { ControlSocket } from '../../probes/unixctl/control.ts';
 import { findControl } from '../../probes/unixctl/find.ts';
 import { readConnectionStatus } from '../../probes/unixctl/words.ts';
@@ -68,7 +71,7 @@ test('the file with the process id says which socket it is', async (context) => 
   });
   await rm(join(dir, 'ovn-controller.pid'));
   const two = await findControl(dir, 'ovn-controller');
-  assert.ok(two.type === 'fault' && /2 control sockets/.test(two.message));
+  assert.ok(two.type === 'fault' && two.code === 'protocol' && /2 control sockets/.test(two.message));
 });
 
 test('without the file a single socket is taken, and nothing that only looks like one', async (context) => {
@@ -123,10 +126,39 @@ test('answers, errors, and texts of another form', async (context) => {
   const fault = (code: string, message: string) => ({ type: 'fault', code, message });
   assert.equal(answers, [
     { type: 'ok', value: true },
-    fault('refused', 'ovn-northd: status: no such thing'),
+    fault('protocol', 'ovn-northd: status: no such thing'),
     fault('protocol', 'ovn-northd: status, line 1: the connection status is none of connected, not connected'),
     fault('protocol', 'ovn-northd: an answer to status that is no text'),
   ]);
+});
+
+test('only that nobody listens says that a daemon does not run', async () => {
+  const codes = ['refused', 'closed', 'denied', 'protocol', 'tooLarge', 'timeout', 'aborted'] as const;
+  const judged = async (code: (typeof codes)[number]): Promise<string> => {
+    const collect = async () => ({ type: 'fault', code, message: 'it said so' }) as const;
+    const collector = { limitMs: 1_000, collect };
+    const text = await answer({
+      kind: 'chassis',
+      nonce: 'ab'.repeat(16),
+      subject: {
+        namespace: 'kube-system',
+        pod: 'ovs-ovn-1',
+        podUID: '00000000-0000-4000-8000-000000000001',
+        container: 'keelson-probe',
+        node: 'n1',
+        nodeBootID: 'boot',
+      },
+      version: 'test',
+      collectors: { ovsdb: collector, controller: collector, vswitchd: collector },
+      clock: systemClock,
+      stuck: new Set(),
+      signal: AbortSignal.timeout(5_000),
+    });
+    const read = parseEvidence(Buffer.from(text), { kind: 'chassis', nonce: 'ab'.repeat(16) });
+    assert.is(read.outcome, 'evidence', text);
+    return read.outcome === 'evidence' ? missing(read.evidence, 'controller', 'node n1').weight : '';
+  };
+  for (const code of codes) assert.is(await judged(code), code === 'refused' ? 'broken' : 'open', code);
 });
 
 test('a daemon that hangs, closes, floods or is not there', async (context) => {

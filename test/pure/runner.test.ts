@@ -5,7 +5,7 @@ import * as assert from 'uvu/assert';
 import { forcedApplies } from '../runner/api.ts';
 import { readCounts, runFile, timeLimit } from '../runner/file.ts';
 import type { Layer } from '../runner/layers.ts';
-import { layers, longestRun } from '../runner/layers.ts';
+import { allowance, latestEnds, layers } from '../runner/layers.ts';
 import { parseOptions } from '../runner/options.ts';
 import { createReport } from '../runner/report.ts';
 import { runSuite, type SuiteOptions } from '../runner/suite.ts';
@@ -191,9 +191,24 @@ test('options are read or refused by name', () => {
 
 test('a cold run that uses all of its budgets stays under 45 minutes', () => {
   const of = (budgetMs: number, readyByMs: number) => ({ budgetMs, readyByMs });
-  assert.is(longestRun([of(1, 0), of(2, 5), of(4, 6)]), 11, 'waits for tools, then for the layer before');
-  assert.is(longestRun([of(1, 0), of(2, 5), of(4, 20)]), 24, 'waits for tools alone');
-  assert.ok(longestRun(layers) < 45 * 60_000, String(longestRun(layers) / 60_000));
+  assert.equal(latestEnds([of(1, 0), of(2, 5), of(4, 6)]), [1, 7, 11], 'waits for tools, then for the layer before');
+  assert.equal(latestEnds([of(1, 0), of(2, 5), of(4, 20)]), [1, 7, 24], 'waits for tools alone');
+  const longest = latestEnds(layers).at(-1) ?? Number.POSITIVE_INFINITY;
+  assert.ok(longest < 45 * 60_000, String(longest / 60_000));
+});
+
+test('a layer may use what those before it left, and ends no later than it might have without', () => {
+  assert.is(allowance(10, 0, 30, 5), 10, 'nothing was saved, though it begins early');
+  assert.is(allowance(10, 3, 30, 5), 13);
+  assert.is(allowance(10, 30, 30, 5), 25, 'up to its latest end');
+  assert.is(allowance(10, 3, 30, 25), 10, 'its own budget in any case');
+});
+
+test('what a layer leaves of its budget is there for the next', async () => {
+  const one = { layer, files: [fixture('good')] };
+  const next = { layer: { ...layer, name: 'api' as const, budgetMs: 1, readyByMs: 0 }, files: [fixture('good')] };
+  assert.is((await play({ runs: [one, next] })).lines.at(-1), '2 passed, 0 failed');
+  assert.is((await play({ runs: [next] })).lines.at(-1), '0 passed, 1 failed');
 });
 
 test.run();

@@ -253,6 +253,10 @@ test('a first install, and a payload that is in place, have no spans', () => {
     digest('1'),
     'a payload that was replaced on its way takes nothing of that away',
   );
+  const own = (...history: ReturnType<typeof entry>[]) => transitionOf(history, digest('3'), 'keelson').back;
+  assert.is(own(entry('3', 'Partial'), entry('1', 'Completed')), undefined, 'the same daemons on either side');
+  assert.is(own(entry('3', 'Partial'), entry('2', 'Partial'), entry('1', 'Completed')), digest('1'));
+  assert.is(own(entry('3', 'Partial'), entry('2', 'Partial'), entry('3', 'Completed')), undefined, 'the way back');
 });
 
 test('what is told names the payloads, the phases, what is waited for and the way out', () => {

@@ -5,7 +5,7 @@ import { violationsVariable } from '../faults/plan.ts';
 import { tiedDirectory } from '../tools/directory.ts';
 import { type FileResult, runFile } from './file.ts';
 import type { Gate } from './gates.ts';
-import type { Layer } from './layers.ts';
+import { allowance, type Layer, latestEnds } from './layers.ts';
 import { mapAtMost } from './pool.ts';
 import type { Report } from './report.ts';
 
@@ -40,6 +40,7 @@ export interface SuiteOptions {
 /** Runs gates and layers in order and reports; true when nothing failed. */
 export async function runSuite(options: SuiteOptions): Promise<boolean> {
   const { report, runs, signal } = options;
+  const start = performance.now();
   const preparations = startPreparations(options);
   for (const gate of options.gates) {
     const began = performance.now();
@@ -47,14 +48,19 @@ export async function runSuite(options: SuiteOptions): Promise<boolean> {
     report.gate(gate.name, problem, performance.now() - began);
   }
   if (runs.length === 0) report.failure('no layer to run');
-  for (const run of runs) {
+  const ends = latestEnds(runs.map(({ layer }) => layer));
+  let savedMs = 0;
+  for (const [index, run] of runs.entries()) {
     if (run.files.length === 0) {
       report.failure(`layer ${run.layer.name}: no test file under ${run.layer.folder} was chosen`);
       continue;
     }
     try {
       await preparations.get(run.layer);
-      await runLayer(run, options);
+      const budgetMs = run.layer.budgetMs * options.repeat;
+      const began = performance.now();
+      await runLayer(run, allowance(budgetMs, savedMs, ends[index] ?? 0, began - start), options);
+      savedMs = Math.max(0, savedMs + budgetMs - (performance.now() - began));
     } catch (error) {
       report.failure(`layer ${run.layer.name} did not run: ${error instanceof Error ? error.message : String(error)}`);
     }
@@ -76,9 +82,8 @@ function startPreparations({ runs, prepare }: SuiteOptions): Map<Layer, Promise<
   return started;
 }
 
-async function runLayer({ layer, files }: LayerRun, options: SuiteOptions): Promise<void> {
+async function runLayer({ layer, files }: LayerRun, budgetMs: number, options: SuiteOptions): Promise<void> {
   const { report } = options;
-  const budgetMs = layer.budgetMs * options.repeat;
   const folder = await tiedDirectory('keelson-layer-');
   const violations = join(folder.path, 'violations');
   const began = performance.now();

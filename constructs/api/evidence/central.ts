@@ -13,6 +13,8 @@ const raftMember = z.object({
   self: z.boolean(),
   /** Only a leader tells the rest. */
   phase: z.enum(['stable', 'adding', 'removing']).optional(),
+  /** False for one that comes or goes and is none of those whose votes count now. */
+  voting: z.boolean().optional(),
   nextIndex: decimal64().optional(),
   matchIndex: decimal64().optional(),
   lastMessageMs: decimal64().optional(),
@@ -36,6 +38,15 @@ const raftLog = z.object({
   uncommitted: decimal64(),
 });
 
+/** Chassis that a replica of SB knows. */
+const chassis = z.object({
+  count: z.int().min(0).max(1_000_000),
+  /** Names of all of them; absent where there are more than can be told. */
+  names: z.array(requiredText(256)).max(4_096).optional(),
+  /** Those that have not carried out what northd has handed out last, the furthest behind first. */
+  behind: z.array(requiredText(256)).max(16),
+});
+
 /** One database as its own server tells it, from `_Server`, `cluster/status` and the file system. */
 const database = z.object({
   name: requiredText(64),
@@ -43,6 +54,8 @@ const database = z.object({
   /** Columns of `_Server`: they lag behind a failure for up to two election timers. */
   connected: z.boolean(),
   leading: z.boolean(),
+  /** Row of `_Server` that tells of it: another one whenever the server opens the database anew. */
+  row: databaseUUID().optional(),
   /** Log index that clients see; a clustered server tells it once it has joined. */
   index: decimal64().optional(),
   cid: databaseUUID().optional(),
@@ -70,6 +83,8 @@ const database = z.object({
   /** Bytes left on the file system of the database. */
   freeBytes: decimal64(),
   inactivityProbeMs: milliseconds().optional(),
+  /** Of SB only. */
+  chassis: chassis.optional(),
   daemon: daemonIdentity(),
 });
 export type DatabaseFacts = z.output<typeof database>;

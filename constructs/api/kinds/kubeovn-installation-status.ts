@@ -85,6 +85,25 @@ const topology = z.strictObject({
     .meta({ description: 'The retained record. A failed observation does not clear it.' }),
 });
 
+const northd = z.strictObject({
+  observedAt: timestamp(),
+  members: z
+    .array(z.strictObject({ node: text(253), state: text(64) }))
+    .max(64)
+    .meta({ description: 'What northd of each node of OVN central says of itself, or why nothing is known of it.' }),
+});
+
+const dataPlane = z.strictObject({
+  observedAt: timestamp(),
+  nodes: z.int().min(0).meta({ description: 'Nodes that carry Open vSwitch.' }),
+  connected: z.int().min(0).meta({ description: 'Those whose chassis was seen to run its bridge, connected to SB.' }),
+  missing: z
+    .array(text(300))
+    .max(20)
+    .optional()
+    .meta({ description: 'The first of the others, each with what it lacks.' }),
+});
+
 const network = z.strictObject({
   observedAt: timestamp(),
   nodes: z.int().min(0),
@@ -168,6 +187,8 @@ export const installationStatus = z
       .optional()
       .meta({ description: 'Nodes of OVN central, in its order.' }),
     topology: topology.optional(),
+    northd: northd.optional(),
+    dataPlane: dataPlane.optional(),
     network: network.optional(),
     hcp: hcp.optional(),
     upgrade: upgrade.optional(),

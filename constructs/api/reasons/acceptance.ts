@@ -43,6 +43,11 @@ export const acceptanceReasons: readonly Reason[] = [
     ],
   ]),
   ...reasonsOf('Accepted', 'warning', 'wait', [
+    [
+      'RolloutWaits',
+      'the pods of {object} are made anew once its databases are whole; now {message}',
+      'Wait, or mend the databases; what is in place stays enforced.',
+    ],
     ['InstallationMissing', '{object} is not in the cluster', 'Deliver unit 30-specs of the same commit.'],
     [
       'InstallationDeleting',

@@ -42,7 +42,7 @@ const unknown: readonly Reason[] = [
     ],
     ['TopologyUnconfirmed', 'the record could not be compared: {message}', 'Look at OVNDBReady.'],
     ['ProbeNotConfigured', 'spec.networkProbe.image is not set, so no packet is sent', 'Set spec.networkProbe.image.'],
-    ['PeerPending', 'the other half of the pair was not observed yet', 'Wait; it takes seconds.'],
+    ['PeerPending', 'the other side was not observed yet', 'Wait; it takes seconds.'],
     [
       'PeerEvidenceMissing',
       'OVN central is outside of this installation ({message}), and no provider tells its role, version and schema',
@@ -80,6 +80,11 @@ const broken: readonly Reason[] = [
       'StorageFailed',
       '{database} of {subject}: its storage says {observed}, wanted ok',
       'Look at the disk; the server has to be restarted once there is room.',
+    ],
+    [
+      'DiskFull',
+      '{database} of {subject}: its disk has {observed} left, and takes nothing more that is written',
+      'Stop the server at once, make room, then start it. One that goes on may leave a gap in its file: then it does not start any more, and its member has to be replaced.',
     ],
     [
       'ClusterSplit',
@@ -129,7 +134,7 @@ const broken: readonly Reason[] = [
     ],
     [
       'MemberLagging',
-      '{database} of {subject} has applied {observed}, the leader had committed {wanted} before',
+      '{database} of {subject} has {observed}, the leader had committed {wanted} before',
       'Look at disk and processor of the node.',
     ],
     [
@@ -183,6 +188,11 @@ const broken: readonly Reason[] = [
       'ChassisDisconnected',
       'ovn-controller of {subject} is not connected to SB at {wanted}',
       'Look at the way from the node to port 6642 of OVN central.',
+    ],
+    [
+      'ChassisUnlisted',
+      'SB knows no chassis {member} of {subject}, whose ovn-controller says that it is connected',
+      'Look which SB it is connected to, and at its log.',
     ],
     [
       'ChassisPaused',
@@ -312,7 +322,7 @@ const weak: readonly Reason[] = [
     ],
     [
       'ChassisBehind',
-      'chassis have carried out {observed}, northd has handed out {wanted} for {elapsed}',
+      'chassis have carried out {observed}, northd has handed out {wanted} for {elapsed}; behind: {message}',
       'Look for chassis of nodes that are gone.',
     ],
     ['RedundancyLost', '{message}', 'Look at the conditions that are False.'],

@@ -16,7 +16,11 @@ export const gateReasons: readonly Reason[] = [
     ['NotEstablished', 'the API server does not serve it yet', 'Wait; it takes seconds.'],
     ['Terminating', 'it is being deleted', 'Look at what its finalizers wait for.'],
     ['ConditionUnknown', 'condition {type} is Unknown', 'Look at the object.'],
-    ['NoEvidence', 'nothing provides the evidence for this gate yet', 'Install the part that observes it.'],
+    [
+      'NoEvidence',
+      'nothing provides the evidence for this gate yet',
+      'Name the image of the probes in spec.images.probe of cluster.yaml, and approve the plan that brings them; `keelson image push --probe` makes it.',
+    ],
     ['EvidencePending', 'the first round of evidence is not complete', 'Wait; it takes seconds.'],
   ]),
   ...reasonsOf('Gate', 'error', 'retry', [

@@ -80,6 +80,8 @@ function field(
   place: Place,
   found: Difference[],
 ): JsonValue | undefined {
+  // What is as it was sent from here on down needs no second look, whoever holds what of it.
+  if (deepEqual(intent, live)) return live ?? undefined;
   if (isObject(intent) && isObject(live) && !isWhole(place.nodes)) return members(intent, live, place, found);
   // Of a map that is gone each field is missed by itself: whoever holds the empty place holds none of them.
   if (isObject(intent) && (live ?? undefined) === undefined && Object.keys(intent).length > 0)
@@ -90,8 +92,7 @@ function field(
     if (place.nodes.some((node) => Object.keys(node).some((step) => step.startsWith('v:'))))
       return values(intent, live, place, found);
   }
-  if (!deepEqual(intent, live ?? undefined))
-    found.push({ path: place.path, pointer: toPointer(place.tokens), missing: (live ?? undefined) === undefined });
+  found.push({ path: place.path, pointer: toPointer(place.tokens), missing: (live ?? undefined) === undefined });
   return live ?? undefined;
 }
 

@@ -13,7 +13,7 @@ import type { ReflectorProblem, ReflectorTimings } from '../../kube/reflector.ts
 import { type KubeObject, refOf } from '../../kube/types.ts';
 import type { Judged } from '../dryrun.ts';
 import type { PassDeps } from '../engine.ts';
-import { itemRef } from '../items.ts';
+import { type Item, itemRef } from '../items.ts';
 import type { LedgerStore } from '../ledger-store.ts';
 import { compare } from './compare.ts';
 import { type FightPolicy, Fights, wholeObject } from './fights.ts';
@@ -149,9 +149,22 @@ export class DriftKeeper {
     if (bound !== undefined) this.#state.answers.written(bound, judged, answer);
   }
 
-  /** Waits for `ms`, or until what changed since `since` has come to rest. Rejects with the signal's reason. */
-  pause(ms: number, since: number, signal: AbortSignal): Promise<void> {
-    return this.#stillness.wait(ms, since, signal);
+  /**
+   * Waits for `ms`, or until what changed since `since` has come to rest or the watch shows all that is awaited as ready. Rejects
+   * with the signal's reason.
+   */
+  pause(ms: number, since: number, signal: AbortSignal, awaited: readonly Item[]): Promise<void> {
+    let open = awaited;
+    const over = (): boolean => {
+      open = open.filter((item) => !this.#isReady(item));
+      return awaited.length > 0 && open.length === 0;
+    };
+    return this.#stillness.wait(ms, since, signal, over);
+  }
+
+  #isReady(item: Item): boolean {
+    const live = this.#live.find(itemRef(item));
+    return typeof live === 'object' && live.ready === true;
   }
 
   /** Sees to what is due. Rejects with the signal's reason, or with what a guard throws. */

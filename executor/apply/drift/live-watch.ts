@@ -8,6 +8,7 @@ import type { JsonObject } from '../../../constructs/lib/json.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { Reflector, type ReflectorProblem, type ReflectorTimings } from '../../kube/reflector.ts';
 import { type KindRef, type KubeObject, type ObjectMeta, type ObjectRef, refOf } from '../../kube/types.ts';
+import { hasReadiness, readinessOf } from '../../release/readiness.ts';
 
 /** A kind, in one namespace where it may not be listed in all. */
 export interface Place extends KindRef {
@@ -151,6 +152,7 @@ export class LiveWatch {
         kind: object.kind,
         metadata: marksOf(object.metadata),
         seen: judge(object) satisfies Seen as JsonObject,
+        ...(hasReadiness(object) ? { ready: readinessOf(object).state === 'True' } : {}),
       }),
       handler: (event) => {
         if (event.type !== 'synced') onChange(refOf(event.object));

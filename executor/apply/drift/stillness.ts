@@ -22,17 +22,19 @@ export class Stillness {
   }
 
   /**
-   * Waits for `ms`; only until there is rest again when anything stirred since `since`, by the monotonic clock, but for no
-   * less than a quarter of `ms`. Rejects with the signal's reason.
+   * Waits for `ms`; only until there is rest again, or nothing to wait for any more, when anything stirred since `since`, by the
+   * monotonic clock, but for no less than a quarter of `ms`. Rejects with the signal's reason.
+   * @param over asked after each change whether what is waited for has come.
    */
-  async wait(ms: number, since: number, signal: AbortSignal): Promise<void> {
+  async wait(ms: number, since: number, signal: AbortSignal, over: () => boolean = () => false): Promise<void> {
     const began = this.#clock.monotonic();
     for (;;) {
       const next = this.#next.signal;
       const now = this.#clock.monotonic();
       const left = began + ms - now;
-      const calm = Math.max(this.#stirredAt + quietMs, began + ms / 4) - now;
-      const pause = this.#stirredAt > since ? Math.min(left, calm) : left;
+      const stirred = this.#stirredAt > since;
+      const restAt = stirred && over() ? now : this.#stirredAt + quietMs;
+      const pause = stirred ? Math.min(left, Math.max(restAt, began + ms / 4) - now) : left;
       if (pause <= 0) return;
       await rest(this.#clock, pause, AbortSignal.any([signal, next]));
       signal.throwIfAborted();

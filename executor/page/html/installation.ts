@@ -1,5 +1,13 @@
 import { html } from 'hono/html';
-import type { ConditionView, DatabaseView, InstallationView, MatrixCell, MatrixView, MemberView } from '../model.ts';
+import type {
+  ConditionView,
+  DatabaseView,
+  DrainView,
+  InstallationView,
+  MatrixCell,
+  MatrixView,
+  MemberView,
+} from '../model.ts';
 import { age, type Html, scrolling, symbol, told } from './parts.ts';
 
 /** A condition that somebody has to read. What the verdict says already is not said again. */
@@ -98,6 +106,21 @@ function matrix(view: MatrixView, name: string): Html {
   </section>`;
 }
 
+const drain = (view: DrainView): Html => html`<li>
+  <p><strong>${view.node}</strong> ${told(view)}</p>
+  ${view.why.map((why) => html`<p class="note">${why}</p>`)}
+</li>`;
+
+/** Nodes that somebody is taking away. It only tells: whoever takes them away decides. */
+function drains({ drains: rows, drainsMore, name }: InstallationView): Html {
+  if (rows.length === 0) return html``;
+  return html`<section class="panel full" aria-labelledby="drain-${name}">
+    <h4 id="drain-${name}">Drain <span class="quiet">cordoned nodes, and what would be lost with them</span></h4>
+    <ul>${rows.map(drain)}</ul>
+    ${drainsMore > 0 ? html`<p class="quiet">and ${drainsMore} more</p>` : ''}
+  </section>`;
+}
+
 function evidence({ evidence: seen }: InstallationView, now: number): Html {
   if (seen === undefined) return html`<p class="quiet">This process has not completed a round of observation yet.</p>`;
   const took = `${(seen.tookMs / 1000).toFixed(1)} s`;
@@ -124,6 +147,7 @@ export function installation(view: InstallationView, now: number): Html {
       ${view.databases.map(database)}
       ${northd(view)}
       ${network(view)}
+      ${drains(view)}
       ${view.matrix === undefined ? '' : matrix(view.matrix, view.name)}
     </div>
   </section>`;

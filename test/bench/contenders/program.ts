@@ -6,6 +6,7 @@ import { cpuSeconds, peakMiB } from '../proc.ts';
 import type { Usage } from './types.ts';
 
 export interface Program {
+  readonly pid: number;
   /** Waits until its output holds the words. @throws with the end of the output when it ends first, or after the limit. */
   says(words: string, limitMs: number): Promise<void>;
   usage(): Usage;
@@ -25,6 +26,7 @@ export function startProgram(command: string, args: readonly string[], env: Node
   const pid = child.pid ?? -1;
   let counted = 0;
   return {
+    pid,
     async says(words, limitMs) {
       const deadline = performance.now() + limitMs;
       while (!text.includes(words)) {

@@ -11,6 +11,7 @@ import { type Known, pageModel } from '../../../executor/page/page.ts';
 import { type PageServer, servePage } from '../../../executor/page/server.ts';
 import { centralRound, chassisRound, chassisSample, withoutComponent } from '../../pure/observe-support.ts';
 import {
+  drainRows,
   failedRelease,
   installationOf,
   knownOf,
@@ -58,7 +59,10 @@ const joining = {
 
 const cases: Readonly<Record<string, Known | undefined>> = {
   well: knownOf(installationOf(well, readyCondition, checks(12, 12)), well, [networkRelease()]),
-  ill: knownOf(installationOf(ill, notReady, checks(11, 12)), ill, [networkRelease(joining), failedRelease()]),
+  ill: knownOf(installationOf(ill, notReady, checks(11, 12)), { ...ill, drains: drainRows() }, [
+    networkRelease(joining),
+    failedRelease(),
+  ]),
   many: knownOf(installationOf(many, notKnown), many, [networkRelease()]),
   standby: undefined,
 };

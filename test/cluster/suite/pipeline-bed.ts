@@ -122,8 +122,11 @@ export async function pipelineBed(name: string, { network = true }: BedOptions =
       await bed.keelson('lock');
       await bed.commit('Add inventory and lock');
       await bed.keelson('publish');
-      await cluster.kubectl(['create', 'namespace', systemNamespace]);
-      await cluster.kubectl(['label', 'namespace', systemNamespace, `${labels.testCluster}=true`]);
+      // What only a test cluster may have, its namespace has to say so itself.
+      if (/^ +test[A-Z]/m.test(readFileSync(join(folder, 'cluster.yaml'), 'utf8'))) {
+        await cluster.kubectl(['create', 'namespace', systemNamespace]);
+        await cluster.kubectl(['label', 'namespace', systemNamespace, `${labels.testCluster}=true`]);
+      }
       await bed.keelson('bootstrap', '--trust', '../signing.key.pub', ...bootstrap);
     },
     async ship(message) {

@@ -7,6 +7,7 @@ import { type PipelineBed, pipelineBed } from './pipeline-bed.ts';
 import { bulkObjects, carried, converged, intended, pruned, writeBulk } from './pipeline-bulk.ts';
 import { Killer, type Moment } from './pipeline-kill.ts';
 import { conditionOf, until } from './pipeline-look.ts';
+import { expectGatesOpen, expectTold, untilVerified } from './pipeline-verified.ts';
 
 /** The executor killed, cut off from the API server and powered off, at its work on three real nodes. */
 
@@ -74,16 +75,13 @@ test('the network is installed though the leader is killed five times on the way
       uids.set(id, uid);
     }
   }
-  const follow = await bed.keelson('deliver', '--follow', '--timeout', '2m');
-  assert.match(follow, /network-local {2}Reconciling {2}Completed 56\/56/);
+  const follow = await bed.keelson('deliver', '--follow', '--timeout', '3m');
+  assert.match(follow, /network-local {2}Reconciling {2}Completed 59\/59/);
   const live = await look.snapshot(look.payload('network-local'));
-  assert.is(live.size, 56);
+  assert.is(live.size, 59);
   for (const [id, uid] of uids) assert.is(live.get(id)?.uid, uid, `${id} was made anew`);
-  await until('the workloads to be ready', 120_000, async (saw) => {
-    const condition = conditionOf(await look.installation(), 'WorkloadsReady');
-    saw(condition?.message ?? '');
-    return condition?.status === 'True' ? true : undefined;
-  });
+  expectGatesOpen(await look.release('network-local'));
+  expectTold(await untilVerified(look, 120_000), cluster);
   const history = (await look.release('network-local'))?.status?.history;
   assert.equal(
     (Array.isArray(history) ? history : []).filter(isObject).map(({ digest, state }) => [digest, state]),
@@ -226,13 +224,9 @@ test('a node that loses its power in the middle of a delivery is seen, and comes
   assert.match(broken.message, /^\d+ of \d+ are ready; (DaemonSet|Deployment)\.apps kube-system\/[\w-]+: 2 of 3 /);
   assert.match(await keelson('status'), /network-local .*(central|data-plane)/);
   await cluster.startNode(node);
-  await until('everything to be ready again', 120_000, async (saw) => {
-    const condition = conditionOf(await look.installation(), 'WorkloadsReady');
-    saw(condition?.message ?? '');
-    return condition?.status === 'True' ? true : undefined;
-  });
+  await untilVerified(look, 120_000);
   const healed = await keelson('deliver', '--follow', '--timeout', '1m');
-  assert.match(healed, /network-local {2}Reconciling {2}Completed 56\/56/);
+  assert.match(healed, /network-local {2}Reconciling {2}Completed 59\/59/);
 });
 
 test.run();

@@ -67,6 +67,8 @@ export interface Look {
   leader(): Promise<Leader | undefined>;
   /** What the executor on a node says of itself: the text of its metrics, which only the node's loopback serves. */
   metrics(node: string): Promise<string>;
+  /** The status page that the executor on a node serves, to the node's loopback as well. */
+  page(node: string): Promise<string>;
   /** Name of the node that a pod of the executor is on. */
   nodeOf(pod: string): Promise<string>;
   /** The executor's processes on all nodes, by the name of their pod. */
@@ -159,20 +161,20 @@ export function openLook(cluster: Cluster, rendered: string): Look {
   };
   const nodeOf = async (pod: string): Promise<string> =>
     textAt(await get({ apiVersion: 'v1', kind: 'Pod', namespace: systemNamespace, name: pod }), '/spec/nodeName');
+  const onLoopback = async (node: string, path: string): Promise<string> =>
+    answered([
+      'nsenter',
+      `--net=${cluster.node(node).netns}`,
+      process.execPath,
+      '-e',
+      asking(`http://127.0.0.1:${path}`),
+    ]);
   return {
     client,
     get,
     nodeOf,
-    async metrics(node) {
-      const { netns } = cluster.node(node);
-      return mustRun([
-        'nsenter',
-        `--net=${netns}`,
-        process.execPath,
-        '-e',
-        asking(`http://127.0.0.1:${ports.metrics}/metrics`),
-      ]);
-    },
+    metrics: (node) => onLoopback(node, `${ports.metrics}/metrics`),
+    page: (node) => onLoopback(node, `${ports.page}/`),
     release: (name) => get({ apiVersion, kind: 'Release', namespace: systemNamespace, name }),
     installation: () =>
       get({ apiVersion: networkApiVersion, kind: 'KubeOVNInstallation', namespace: 'kube-system', name: 'local' }),
