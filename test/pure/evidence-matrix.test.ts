@@ -11,8 +11,8 @@ import {
   readyOf,
   type Seen,
   type Snapshot,
-} from '../cluster/suite/evidence-judge.ts';
-import { type Fault, faults, faultTable, movesOn } from '../cluster/suite/evidence-matrix.ts';
+} from '../cluster/faults/evidence-judge.ts';
+import { type Fault, faults, faultTable, movesOn } from '../cluster/faults/evidence-matrix.ts';
 
 /** The judge of the fault matrix: exactly the right conditions, in time, and nothing else. */
 

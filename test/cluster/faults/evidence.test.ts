@@ -9,11 +9,11 @@ import { ports, probeContainers } from '../../../constructs/api/constants.ts';
 import { systemClock } from '../../../constructs/lib/clock.ts';
 import { getAt, isObject, type JsonObject, type JsonValue } from '../../../constructs/lib/json.ts';
 import type { KubeObject } from '../../../executor/kube/types.ts';
+import { conditionOf, textAt, until } from '../suite/pipeline-look.ts';
 import { type EvidenceBed, evidenceBed, type Played } from './evidence-bed.ts';
 import { judgeFault, parts } from './evidence-judge.ts';
 import { type Fault, type FaultName, faults } from './evidence-matrix.ts';
 import { packetsMet, portTaken, rules } from './node-tools.ts';
-import { conditionOf, textAt, until } from './pipeline-look.ts';
 
 const production = process.env.KEELSON_OBSERVE === 'production';
 let beds: EvidenceBed | undefined;

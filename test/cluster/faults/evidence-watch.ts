@@ -7,9 +7,9 @@ import { Reflector } from '../../../executor/kube/reflector.ts';
 import type { KubeObject } from '../../../executor/kube/types.ts';
 import { askLeader } from '../../../executor/page/ask.ts';
 import type { InstallationEvidence } from '../../../executor/page/evidence.ts';
+import { type Look, until } from '../suite/pipeline-look.ts';
 import type { Cluster } from '../types.ts';
 import { type ConditionState, type Judged, parts, type Seen, type Snapshot, type Status } from './evidence-judge.ts';
-import { type Look, until } from './pipeline-look.ts';
 
 const statuses: readonly string[] = ['True', 'False', 'Unknown'] satisfies Status[];
 

@@ -1,11 +1,11 @@
 /** A network with all of its probes on three nodes, watched, for a file that breaks it. */
 import { systemClock } from '../../../constructs/lib/clock.ts';
+import { pipelineBed } from '../suite/pipeline-bed.ts';
 import { causes, type Ground, grounds, moveLeader, placeOf } from './evidence-faults.ts';
 import { judgeFault, judgeRepair } from './evidence-judge.ts';
 import { type Fault, type FaultName, movesOn } from './evidence-matrix.ts';
 import { Watch } from './evidence-watch.ts';
 import { type Disk, diskAt } from './node-tools.ts';
-import { pipelineBed } from './pipeline-bed.ts';
 
 export interface EvidenceBed extends Ground {
   readonly watch: Watch;

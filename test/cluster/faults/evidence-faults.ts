@@ -9,6 +9,8 @@ import type { InstallationEvidence } from '../../../executor/page/evidence.ts';
 import { findControl } from '../../../probes/unixctl/find.ts';
 import { killAll } from '../processes.ts';
 import { mustRun } from '../run.ts';
+import type { PipelineBed } from '../suite/pipeline-bed.ts';
+import { textAt, until } from '../suite/pipeline-look.ts';
 import type { ClusterNode } from '../types.ts';
 import type { Fault, FaultName } from './evidence-matrix.ts';
 import {
@@ -24,8 +26,6 @@ import {
   signal,
   theProcess,
 } from './node-tools.ts';
-import type { PipelineBed } from './pipeline-bed.ts';
-import { textAt, until } from './pipeline-look.ts';
 
 /** Where faults are made. */
 export interface Ground {
