@@ -2,7 +2,7 @@ import { fluxTools } from '../cluster/flux/programs.ts';
 import { clusterPackages, clusterTools } from '../cluster/programs.ts';
 import type { DefinitionsName, ToolName } from '../tools/catalog.ts';
 
-export type LayerName = 'pure' | 'browser' | 'api' | 'ovn' | 'cluster';
+export type LayerName = 'pure' | 'browser' | 'api' | 'ovn' | 'cluster' | 'faults';
 
 /** One kind of test: where its files are, what they need, how long all of them may take. */
 export interface Layer {
@@ -24,6 +24,8 @@ export interface Layer {
   readonly packages: readonly string[];
   /** True when the files share one API server that the runner starts. */
   readonly sharedServer: boolean;
+  /** True for a layer that runs when it is named, and is no part of `npm test` by itself. */
+  readonly named: boolean;
 }
 
 const minute = 60_000;
@@ -65,6 +67,7 @@ export const layers: readonly Layer[] = [
     definitions: [],
     packages: [],
     sharedServer: false,
+    named: false,
   },
   {
     // Browser and promtool are 150 MB of packages, two minutes; the layer is over before the next one's tools are there.
@@ -77,6 +80,7 @@ export const layers: readonly Layer[] = [
     definitions: [],
     packages: ['chromium', 'prometheus'],
     sharedServer: false,
+    named: false,
   },
   {
     name: 'api',
@@ -98,6 +102,7 @@ export const layers: readonly Layer[] = [
     definitions: ['source-controller', 'kustomize-controller', 'argo-cd'],
     packages: [],
     sharedServer: true,
+    named: false,
   },
   {
     name: 'ovn',
@@ -109,6 +114,7 @@ export const layers: readonly Layer[] = [
     definitions: [],
     packages: ['openvswitch-switch', 'ovn-central', 'ovn-host', 'iproute2', 'iptables', 'ethtool'],
     sharedServer: false,
+    named: false,
   },
   {
     name: 'cluster',
@@ -120,5 +126,19 @@ export const layers: readonly Layer[] = [
     definitions: fluxTools,
     packages: clusterPackages,
     sharedServer: false,
+    named: false,
+  },
+  {
+    // Every fault of the network in turn, ten minutes on a quiet machine. What it times needs one: looks at daemons have limits.
+    name: 'faults',
+    folder: 'test/cluster/faults',
+    jobs: 1,
+    budgetMs: 30 * minute,
+    readyByMs: 28 * minute,
+    tools: [...clusterTools, 'crane', 'helm'],
+    definitions: [],
+    packages: clusterPackages,
+    sharedServer: false,
+    named: true,
   },
 ];

@@ -23,10 +23,10 @@ const say = (text: string): void => console.log(text);
 /** Layers whose folder does not exist yet are named and left out, unless the user asked for them. */
 function choose(options: Options): LayerRun[] {
   return layers.flatMap((layer) => {
-    const wanted = options.layers?.includes(layer.name) ?? existsSync(join(top, layer.folder));
+    const wanted = options.layers?.includes(layer.name) ?? (!layer.named && existsSync(join(top, layer.folder)));
     const files = wanted ? findTests(top, layer.folder, options.files) : [];
     if (options.layers === undefined && options.files !== undefined && files.length === 0) return [];
-    if (!wanted && options.layers === undefined)
+    if (!wanted && !layer.named && options.layers === undefined)
       say(`layer    ${layer.name} is not part of this tree (no ${layer.folder})`);
     return wanted ? [{ layer, files }] : [];
   });

@@ -14,7 +14,7 @@ export interface Options {
   readonly gates: boolean;
 }
 
-export const usage = `usage: npm test -- [--layers pure,browser,api,ovn,cluster] [--files SUBSTRING] [--repeat N] [--jobs N] [--list] [--no-gates]`;
+export const usage = `usage: npm test -- [--layers pure,browser,api,ovn,cluster,faults] [--files SUBSTRING] [--repeat N] [--jobs N] [--list] [--no-gates]`;
 
 /** Reads the command line. @throws TypeError that names the option and what it takes. */
 export function parseOptions(argv: readonly string[]): Options {
