@@ -89,7 +89,7 @@ function ownChange({ rendered, actions }: ClassifyInput): Classification | undef
   if (rendered === undefined || touched.length === 0) return undefined;
   const { before, after } = rendered;
   if (ownChanges(before, after, touched).size < touched.length) return undefined;
-  const unsafe = unsafeRollout(before, after, actions.configured);
+  const unsafe = unsafeRollout(before, after, actions);
   if (unsafe !== undefined)
     return blocked('blocked', `only what Keelson puts in itself changes, but ${unsafe}: ${uninstall}`);
   const effects = rolloutRisks(before, after, actions.configured);

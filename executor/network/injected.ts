@@ -24,14 +24,32 @@ const ownLabels: ReadonlySet<string> = new Set([
 const ownObjects: ReadonlySet<string> = new Set([networkProbe.clients, networkProbe.servers, networkProbe.service]);
 
 /** What no sidecar of ours has: with one of these it could do more than look, or make its pod unready. */
-const beyondLooking = ['command', 'ports', 'livenessProbe', 'readinessProbe', 'startupProbe', 'lifecycle'] as const;
+const beyondLooking = [
+  'command',
+  'ports',
+  'livenessProbe',
+  'readinessProbe',
+  'startupProbe',
+  'lifecycle',
+  'volumeDevices',
+  'restartPolicy',
+  'restartPolicyRules',
+] as const;
+
+/** What a sidecar of ours may have of root: sockets of another account. With others it could change the network of its node. */
+const lookingCapabilities: readonly JsonValue[] = ['DAC_OVERRIDE'];
 
 const list = (value: JsonValue | undefined): JsonObject[] => (Array.isArray(value) ? value.filter(isObject) : []);
 const part = (value: JsonValue | undefined): JsonObject => (isObject(value) ? value : {});
 
+function addsNoCapability(capabilities: JsonValue | undefined): boolean {
+  const { add = [] } = part(capabilities);
+  return Array.isArray(add) && add.every((one) => lookingCapabilities.includes(one));
+}
+
 /** Whether a container is a probe of ours that can only look: a name alone does not make one. */
 function isSidecar(container: JsonObject): boolean {
-  const { privileged, allowPrivilegeEscalation } = part(container.securityContext);
+  const { privileged, allowPrivilegeEscalation, capabilities } = part(container.securityContext);
   return (
     names.has(String(container.name)) &&
     Array.isArray(container.args) &&
@@ -39,6 +57,7 @@ function isSidecar(container: JsonObject): boolean {
     beyondLooking.every((field) => container[field] === undefined) &&
     privileged !== true &&
     allowPrivilegeEscalation === false &&
+    addsNoCapability(capabilities) &&
     list(container.volumeMounts).every(({ readOnly }) => readOnly === true)
   );
 }

@@ -2,7 +2,7 @@
  * What a change of sidecars does to the pods that carry them, and whether it may be done at all: the daemons of a pod end
  * with it, and come back from what lies on their node or claim. Pure.
  */
-import type { PlanRisk } from '../../constructs/api/plan.ts';
+import type { PlanActions, PlanRisk } from '../../constructs/api/plan.ts';
 import { deepEqual, isObject, type JsonObject, type JsonValue } from '../../constructs/lib/json.ts';
 import { parseObjectId } from '../../constructs/lib/names.ts';
 import type { RenderedPayload } from './injected.ts';
@@ -62,9 +62,12 @@ function outlivesPods({ spec }: Rolled): boolean {
 export function unsafeRollout(
   before: RenderedPayload,
   after: RenderedPayload,
-  ids: readonly string[],
+  { configured, replaced }: Pick<PlanActions, 'configured' | 'replaced'>,
 ): string | undefined {
-  for (const workload of rolled(before, after, ids)) {
+  const recreated = rolled(before, after, replaced).find(({ name }) => name === databases || switches.has(name));
+  if (recreated !== undefined)
+    return `${shown(recreated.id)} may be deleted and created again, all of its pods at once`;
+  for (const workload of rolled(before, after, configured)) {
     if (workload.name !== databases) continue;
     if (!outlivesPods(workload))
       return `the databases of ${shown(workload.id)} lie in no folder of a node and in no claim, so that they would be lost with their pods`;

@@ -197,6 +197,17 @@ test('pods are never made anew where their databases would go with them, or more
   assert.is(classOf(payload(probed([claimed], undefined)), payload(probed([claimed], 1))), 'allowed keelson');
 });
 
+test('no sidecar is a reason to delete OVN central or Open vSwitch and create it again', () => {
+  const [before, after] = [1, 2].map((n) => payload(probed(bare, n)));
+  assert.ok(before && after);
+  for (const id of idsOf(after)) {
+    const configured = idsOf(after).filter((one) => one !== id);
+    const verdict = classified(before, after, true, { actions: { ...none, configured, replaced: [id] } });
+    assert.is(verdict.verdict, 'blocked', id);
+    assert.match(JSON.stringify(verdict), /may be deleted and created again, all of its pods at once/);
+  }
+});
+
 test('with anything else beside it the change is what that is', () => {
   const before = payload(probed(bare, undefined));
   const other = setAt(central(), '/spec/template/spec/containers/0/image', 'kube-ovn:2') as JsonObject;
@@ -223,6 +234,15 @@ const sharper: [string, (sidecar: JsonObject) => JsonObject][] = [
   ['a port', (one) => ({ ...one, ports: [{ containerPort: 1 }] })],
   ['a probe of its own', (one) => ({ ...one, livenessProbe: { exec: { command: ['x'] } } })],
   ['privileges', (one) => ({ ...one, securityContext: { ...(one.securityContext as JsonObject), privileged: true } })],
+  [
+    'a right over the network of its node',
+    (one) => ({
+      ...one,
+      securityContext: { ...(one.securityContext as JsonObject), capabilities: { drop: ['ALL'], add: ['NET_ADMIN'] } },
+    }),
+  ],
+  ['a device', (one) => ({ ...one, volumeDevices: [{ name: 'data', devicePath: '/dev/x' }] })],
+  ['a say in restarts', (one) => ({ ...one, restartPolicyRules: [{ action: 'RestartAllContainers' }] })],
   ['no word on escalation', (one) => ({ ...one, securityContext: {} })],
   [
     'a folder that it may write',
