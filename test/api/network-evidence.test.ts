@@ -7,8 +7,8 @@ import { readTopologyRecord } from '../../constructs/api/topology.ts';
 import { systemClock } from '../../constructs/lib/clock.ts';
 import { type Captured, captureInventory } from '../../executor/observe/inventory.ts';
 import type { Rendered } from '../../renderer/render.ts';
-import { answer, centralFacts, databaseFacts, podOf } from '../pure/observe-support.ts';
-import { type Sidecars, type Spoil, sidecars } from './evidence-bed.ts';
+
+import { type Sidecars, sidecars } from './evidence-bed.ts';
 import { edgeOf, until } from './kubeBed.ts';
 import {
   changes,
@@ -20,6 +20,7 @@ import {
   type RunningExecutor,
   system,
 } from './network-bed.ts';
+import { all, allWell, gate, image, imagesOf, member, told, well } from './network-evidence-words.ts';
 import { type ClusterText, installationName, networkRelease, releaseName } from './network-folder.ts';
 import { workshopSuite } from './network-suite.ts';
 
@@ -30,41 +31,10 @@ let executor: RunningExecutor;
 let cars: Sidecars;
 let pageAt = '';
 
-const image = (name: string, digit: string): string =>
-  `registry.example.com/keelson/${name}@sha256:${digit.repeat(64)}`;
-const imagesOf = (digit: string) => ({ executor: image('keelson', 'e'), probe: image('probe', digit) });
 /** What is published, as the next plan finds it. */
 let published: Rendered;
 const evidencePace = { openEveryMs: 200, settledEveryMs: 300 };
 const daemonSet = '/apis/apps/v1/namespaces/kube-system/daemonsets/ovs-ovn';
-const gate = (release: Loose, type: string): string => {
-  const found = release.status?.phases
-    ?.flatMap((phase: Loose) => phase.gates ?? [])
-    .find((one: Loose) => one.type === type);
-  return `${found?.state}/${found?.reason}`;
-};
-const told = (object: Loose, type: string): string => {
-  const found = condition(object, type);
-  return `${found?.status}/${found?.reason}`;
-};
-/** Conditions of the installation that rounds make. */
-const types = ['OVNDBReady', 'NorthdReady', 'DataPlaneReady', 'TopologyRecorded', 'Degraded'];
-const all = (object: Loose): string[] => types.map((type) => `${type} ${condition(object, type)?.status}`);
-const well = ['OVNDBReady True', 'NorthdReady True', 'DataPlaneReady True', 'TopologyRecorded True', 'Degraded False'];
-const allWell = (object: Loose): boolean => all(object).join() === well.join();
-
-/** A member whose answer lacks NB, or whose NB is another one. */
-const member =
-  (n: number, change: 'down' | Parameters<typeof databaseFacts>[3]): Spoil =>
-  (target, of) => {
-    if (target.kind !== 'central' || of !== n) return undefined;
-    const pod = podOf(target);
-    const facts = centralFacts(n, 3);
-    if (change === 'down') delete facts.nb;
-    else facts.nb = databaseFacts('nb', n, 3, change);
-    return answer('central', pod, facts) as never;
-  };
-
 /** What a command says, to people and about its work. */
 async function said(...args: string[]): Promise<string> {
   const lines: string[] = [];

@@ -222,3 +222,40 @@ export function openLook(cluster: Cluster, rendered: string): Look {
     close: () => transport.close(),
   };
 }
+
+/** Ids of objects that another process than before wrote, or that are not there any more. */
+export function changed(earlier: ReadonlyMap<string, Seen>, now: ReadonlyMap<string, Seen>): string[] {
+  // Controllers write the status of their workloads whenever a pod changes; what counts there is what was asked for.
+  const live = (id: string): boolean => /^apps\//.test(id);
+  return [...earlier].flatMap(([id, was]) => {
+    const is = now.get(id);
+    const same =
+      is?.uid === was.uid && is.applied === was.applied && (live(id) || is.resourceVersion === was.resourceVersion);
+    return same ? [] : [id];
+  });
+}
+
+/** Names of the nodes that are Ready. */
+export const readyNodes = async (look: Look): Promise<string[]> =>
+  (await look.nodes())
+    .filter((node) => conditionOf(node, 'Ready')?.status === 'True')
+    .map((node) => node.metadata.name ?? '');
+
+/** Requests of an executor so far, by method. */
+export async function requestsOf(look: Look, pod: string): Promise<Record<string, number>> {
+  const counts: Record<string, number> = {};
+  const told = await look.metrics(await look.nodeOf(pod));
+  for (const [, method = '', count] of told.matchAll(/^keelson_api_requests_total\{method="(\w+)",.*\} (\d+)$/gm))
+    counts[method] = (counts[method] ?? 0) + Number(count);
+  return counts;
+}
+
+/** A ConfigMap of the demo as its file has it. */
+export const configMap = (name: string, words: string): string =>
+  `apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: ${name}\n  namespace: demo\ndata:\n  text: ${words}\n`;
+
+/** Jobs that look at nodes before a first install, as they are now. */
+export const preflightJobs = async (look: Look): Promise<readonly unknown[]> => {
+  const listed = await look.client.list({ apiVersion: 'batch/v1', kind: 'Job', namespace: 'kube-system' });
+  return listed.type === 'listed' ? listed.items : [listed];
+};

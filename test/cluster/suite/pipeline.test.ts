@@ -10,7 +10,20 @@ import { killAll } from '../processes.ts';
 import { mustRun } from '../run.ts';
 import { additions, clusterNamespaces, heldNamespaces, type MachineSnapshot, takeSnapshot } from './machine.ts';
 import { type PipelineBed, pipelineBed } from './pipeline-bed.ts';
-import { answered, asking, conditionOf, type PayloadRef, type Seen, textAt, until } from './pipeline-look.ts';
+import { expectGuarded } from './pipeline-guard.ts';
+import {
+  answered,
+  asking,
+  changed,
+  conditionOf,
+  configMap,
+  type PayloadRef,
+  preflightJobs,
+  readyNodes,
+  requestsOf,
+  textAt,
+  until,
+} from './pipeline-look.ts';
 import { expectNodeOutlivesSwitch, expectPingersAnswer, expectPortsAndTunnels } from './pipeline-ports.ts';
 import { expectGatesOpen, expectTold, untilVerified, wellObserved } from './pipeline-verified.ts';
 
@@ -20,9 +33,6 @@ let bed: PipelineBed;
 let before: MachineSnapshot = {};
 const greeting = 'manifests/demo/10-base/greeting.yaml';
 const farewell = 'manifests/demo/10-base/farewell.yaml';
-
-const configMap = (name: string, words: string): string =>
-  `apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: ${name}\n  namespace: demo\ndata:\n  text: ${words}\n`;
 
 test.before(async () => {
   before = await takeSnapshot();
@@ -35,49 +45,18 @@ test.after(async () => {
 
 const everything = (): PayloadRef[] => [...bed.look.payload('network-local'), ...bed.look.payload('manifests-demo')];
 
-/** Ids of objects that another process than before wrote, or that are not there any more. */
-function changed(earlier: ReadonlyMap<string, Seen>, now: ReadonlyMap<string, Seen>): string[] {
-  // Controllers write the status of their workloads whenever a pod changes; what counts there is what was asked for.
-  const live = (id: string): boolean => /^apps\//.test(id);
-  return [...earlier].flatMap(([id, was]) => {
-    const is = now.get(id);
-    const same =
-      is?.uid === was.uid && is.applied === was.applied && (live(id) || is.resourceVersion === was.resourceVersion);
-    return same ? [] : [id];
-  });
-}
-
-const readyNodes = async (): Promise<string[]> =>
-  (await bed.look.nodes())
-    .filter((node) => conditionOf(node, 'Ready')?.status === 'True')
-    .map((node) => node.metadata.name ?? '');
-
-const preflightJobs = async (): Promise<readonly unknown[]> => {
-  const listed = await bed.look.client.list({ apiVersion: 'batch/v1', kind: 'Job', namespace: 'kube-system' });
-  return listed.type === 'listed' ? listed.items : [listed];
-};
-
-/** Requests of an executor so far, by method. */
-async function requests(pod: string): Promise<Record<string, number>> {
-  const counts: Record<string, number> = {};
-  const told = await bed.look.metrics(await bed.look.nodeOf(pod));
-  for (const [, method = '', count] of told.matchAll(/^keelson_api_requests_total\{method="(\w+)",.*\} (\d+)$/gm))
-    counts[method] = (counts[method] ?? 0) + Number(count);
-  return counts;
-}
-
 test('specs in Git become a network and an application, in a cluster that has no CNI configuration', async () => {
   const { cluster, look, keelson } = bed;
   bed.write(farewell, configMap('farewell', 'goodbye'));
   for (const node of cluster.nodes) assert.is((await node.exec(['ls', '-A', '/etc/cni/net.d'])).stdout, '');
   await bed.prepare();
-  assert.equal(await readyNodes(), [], 'nothing gives the nodes a network yet');
+  assert.equal(await readyNodes(bed.look), [], 'nothing gives the nodes a network yet');
   const told = await keelson('deliver', '--follow', '--timeout', '3m');
   assert.match(told, /network-local {2}Syncing {2}central .*WorkloadsReady\(central\)/);
   assert.match(told, /network-local {2}Reconciling {2}Completed 59\/59 {2}Ready=True Completed/);
   assert.match(told, /manifests-demo {2}Reconciling {2}Completed 5\/5 {2}Ready=True Completed/);
 
-  assert.is((await readyNodes()).length, 3);
+  assert.is((await readyNodes(bed.look)).length, 3);
   const ready = (await look.nodes()).map((node) => conditionOf(node, 'Ready')?.since ?? 0);
   const live = await look.snapshot(everything());
   for (const ref of everything()) {
@@ -101,7 +80,7 @@ test('the network is Ready by what was seen: databases, northd, every chassis, p
   const since = (type: string): number => conditionOf(installation, type)?.since ?? Number.NaN;
   assert.ok(since('NetworkReady') >= since('DataPlaneReady'), 'packets are sent once every chassis is connected');
   assert.ok(since('DataPlaneReady') >= since('OVNDBReady'), 'the data plane comes after the databases');
-  assert.is((await preflightJobs()).length, 0, 'the Jobs that looked at the nodes are gone');
+  assert.is((await preflightJobs(bed.look)).length, 0, 'the Jobs that looked at the nodes are gone');
 
   const status = await keelson('status');
   assert.match(status, /network-local +True +Completed/);
@@ -188,11 +167,11 @@ test('at rest no object changes: not by publishing and delivering again, not in 
   assert.match(await keelson('publish'), /nothing differs .*no commit was made/);
   assert.is(bed.published(), commits);
   assert.match(await keelson('deliver'), /0 created, 0 configured/);
-  const atFirst = await requests(first);
+  const atFirst = await requestsOf(bed.look, first);
   await until('half a minute to pass', 60_000, async () =>
     systemClock.monotonic() - started > 31_000 ? true : undefined,
   );
-  const later = await requests(first);
+  const later = await requestsOf(bed.look, first);
   for (const method of ['POST', 'DELETE']) assert.is(later[method], atFirst[method], `${method} at rest`);
   // The time of what the installation tells is written anew every five minutes.
   assert.ok((later.PATCH ?? 0) - (atFirst.PATCH ?? 0) <= 1, `${atFirst.PATCH} and then ${later.PATCH} PATCH at rest`);
@@ -346,7 +325,7 @@ test('with the pod network broken on every node, keelson deliver is accepted and
     mkdirSync(file);
   }
   await until('all nodes to lose their network', 90_000, async () =>
-    (await readyNodes()).length === 0 ? true : undefined,
+    (await readyNodes(bed.look)).length === 0 ? true : undefined,
   );
   // No cluster address leads anywhere either.
   for (const node of cluster.nodes) {
@@ -368,27 +347,13 @@ test('with the pod network broken on every node, keelson deliver is accepted and
   assert.is(code, 0, text);
   assert.is(conditionOf(await look.release('manifests-demo'), 'Ready')?.status, 'True');
   await until('all nodes to have their network again', 90_000, async () =>
-    (await readyNodes()).length === 3 ? true : undefined,
+    (await readyNodes(bed.look)).length === 3 ? true : undefined,
   );
 });
 
 test('what must not be deleted by accident is not, and a deletion that is meant leaves the network running', async () => {
   const { cluster, look } = bed;
-  const guarded: readonly (readonly string[])[] = [
-    ['-n', 'kube-system', 'kubeovninstallation', 'local'],
-    ['-n', 'kube-system', 'kubeovninstallations', '--all'],
-    ['-n', systemNamespace, 'release', 'manifests-demo'],
-    ['crd', 'releases.keelson.dev'],
-    ['crd', 'kubeovninstallations.network.keelson.dev'],
-    ['namespace', systemNamespace],
-  ];
-  for (const what of guarded)
-    try {
-      await cluster.kubectl(['delete', '--wait=false', ...what]);
-      assert.unreachable(`${what.join(' ')} was deleted`);
-    } catch (error) {
-      assert.match(String(error), /keelson-deletion-guard.*keelson\.dev\/confirm-delete=[0-9a-f-]{36}/s);
-    }
+  await expectGuarded(cluster);
   const ids = everything();
   const earlier = await look.snapshot(ids);
   const pods = (): Promise<string> =>
@@ -406,15 +371,8 @@ test('what must not be deleted by accident is not, and a deletion that is meant 
   );
   assert.is(textAt(await look.get(central), '/metadata/ownerReferences'), '');
   assert.is(await pods(), running);
-  assert.is(
-    await look.get({
-      apiVersion: networkApiVersion,
-      kind: 'KubeOVNInstallation',
-      namespace: 'kube-system',
-      name: 'local',
-    }),
-    undefined,
-  );
+  const gone = { apiVersion: networkApiVersion, kind: 'KubeOVNInstallation', namespace: 'kube-system', name: 'local' };
+  assert.is(await look.get(gone), undefined);
   assert.ok(await look.get({ apiVersion, kind: 'Release', namespace: systemNamespace, name: 'network-local' }));
 });
 
