@@ -104,7 +104,10 @@ test('9.6: who is behind is told by node, by the replica that is ahead, and so i
   assert.is(behindText(centralRound(), chassisRound()), undefined);
   const { memory } = judgeNorthd(round, 0, emptyNorthdMemory, text);
   const [told] = judgeNorthd(round, 60_000, memory, text).chassis;
-  assert.match(told?.message ?? '', /carried out 3, northd has handed out 9 for 1m0s; behind: node n2, chassis gone-77/);
+  assert.match(
+    told?.message ?? '',
+    /carried out 3, northd has handed out 9 for 1m0s; behind: node n2, chassis gone-77/,
+  );
   const many = behind(all.concat('system-4'), all.concat('system-4'), all.concat('system-4'));
   assert.match(behindText(many, chassisRound()) ?? '', /node n1, node n2, node n3 and 1 more/);
 });
