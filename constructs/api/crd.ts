@@ -90,6 +90,9 @@ export function kindSchema(kind: Kind): StructuralSchema {
   };
 }
 
+/** A list, or nothing of it: the server stores no empty ones, and whoever applies one again is in conflict with the first. */
+const stored = (name: string, list: readonly string[]): JsonObject => (list.length === 0 ? {} : { [name]: [...list] });
+
 /** The CustomResourceDefinition of a kind. */
 export function crdOf(kind: Kind): JsonObject {
   return {
@@ -103,8 +106,8 @@ export function crdOf(kind: Kind): JsonObject {
         listKind: `${kind.kind}List`,
         plural: kind.plural,
         singular: kind.singular,
-        shortNames: [...kind.shortNames],
-        categories: [...(kind.categories ?? ['keelson'])],
+        ...stored('shortNames', kind.shortNames),
+        ...stored('categories', kind.categories ?? ['keelson']),
       },
       scope: kind.scope,
       versions: [

@@ -47,9 +47,11 @@ interface Answer {
 function answerOf({ target, first, second }: CentralSample): Answer | Finding {
   const about = memberName(target);
   // A member that is not there at all is a matter of OVNDBReady; of northd it takes a stand-by away, and no more.
-  for (const { type, ...why } of [first, second])
+  // One that came meanwhile and was not heard is there, and may know more than the others.
+  const came = first.type === 'Broken' && second.type !== 'Broken' && second.type !== 'Evidence';
+  for (const { type, ...why } of came ? [] : [first, second])
     if (type === 'Broken') return weak('MemberMissing', about, { message: 'message' in why ? why.message : '' });
-  const silent = silence(first, about) ?? silence(second, about);
+  const silent = (came ? undefined : silence(first, about)) ?? silence(second, about);
   if (silent !== undefined || second.type !== 'Evidence') return silent ?? open('RoundPending', about);
   const { northd: facts } = second.evidence.facts;
   if (facts !== undefined) return { about, pod: target.pod?.uid ?? target.node.name, facts };

@@ -306,12 +306,14 @@ test('the page, and keelson evidence, show what the round saw and how old it is'
       .phases.find(({ name }: Loose) => name === 'central')
       .gates.map(({ name, mark }: Loose) => `${name} ${mark}`);
   let model: Loose;
-  // Gates are looked at again after the condition has told of the round.
+  let html = '';
+  // Gates are looked at again after the condition has told of the round; Ready follows them.
   await until(
     'the gates to be well again',
     async () => {
       model = await (await fetch(`${pageAt}/page.json`)).json();
-      return gatesOf(model).every((shownGate) => shownGate.endsWith(' well'));
+      html = await (await fetch(pageAt)).text();
+      return gatesOf(model).every((shownGate) => shownGate.endsWith(' well')) && html.includes('Not verified');
     },
     30_000,
   );
@@ -329,7 +331,6 @@ test('the page, and keelson evidence, show what the round saw and how old it is'
     ['n1', 'n2', 'n3'].map((node) => [node, 'connected']),
   );
   assert.equal(gatesOf(model), ['WorkloadsReady well', 'OVNDBReady well', 'NorthdReady well']);
-  const html = await (await fetch(pageAt)).text();
   for (const text of ['OVN_Northbound', 'Not verified', releaseName]) assert.match(html, text);
   const metrics = await executor.metrics();
   assert.match(metrics, /keelson_evidence_age_seconds\{[^}]*name="[^"]+"\} \d/);

@@ -7,7 +7,7 @@ import { kinds } from '../../constructs/api/kinds/index.ts';
 import { crdName } from '../../constructs/api/kinds/kind.ts';
 import { reasons } from '../../constructs/api/reasons.ts';
 import { documentSchemas } from '../../constructs/api/schemas.ts';
-import { deepEqual } from '../../constructs/lib/json.ts';
+import { deepEqual, getAt } from '../../constructs/lib/json.ts';
 import { parseYaml } from '../../constructs/lib/yaml.ts';
 
 const root = new URL('../../', import.meta.url);
@@ -42,6 +42,13 @@ test('two generations are the same, and the YAML reads back to the CRD', () => {
     const { documents, problems } = parseYaml(text, crdName(kind));
     assert.equal(problems, []);
     assert.ok(deepEqual(documents[0]?.value, crdOf(kind)), kind.kind);
+  }
+});
+
+test('a definition holds no empty list that the server would not store, so that two managers can apply the same', () => {
+  for (const kind of kinds) {
+    for (const list of ['shortNames', 'categories'])
+      assert.not.equal(getAt(crdOf(kind), `/spec/names/${list}`), [], `${list} of ${kind.kind}`);
   }
 });
 

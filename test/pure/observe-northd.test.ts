@@ -183,6 +183,29 @@ test('W24: changes that do not get through for a minute are told with what was s
   assert.equal(run([progressing('5', '3', '3', [])]).heads, ['Unknown/EvidenceIncomplete']);
 });
 
+test('W24: a member that came during a round, and then said nothing, may know more than the others', () => {
+  const came = (second: CentralSample['second']): CentralRound =>
+    centralRound(3, (n) => {
+      const facts = centralFacts(n, 3, { progress: { nbCfg: n === 2 ? '9' : '3', sbCfg: '3', hvCfg: '3' } });
+      const sample = centralSample(n, 3, facts);
+      if (n !== 2) return sample;
+      return { ...sample, first: { type: 'Broken', message: 'no pod of it runs there' }, second };
+    });
+  const heard = came(
+    answer(
+      'central',
+      podFacts('ovn-central', 2),
+      centralFacts(2, 3, { progress: { nbCfg: '9', sbCfg: '3', hvCfg: '3' } }),
+    ),
+  );
+  assert.is(run([heard, heard], 70_000).heads.at(-1), 'False/NorthdStuck');
+  for (const silence of silences)
+    assert.match(
+      String(run([heard, heard, came(silence as CentralSample['second'])], 70_000).heads.at(-1)),
+      /^Unknown/,
+    );
+});
+
 test('W24: chassis that are behind northd for a minute take reserve away, and no more', () => {
   let memory = emptyNorthdMemory;
   const judged = [0, 70_000].map((tick) => {
