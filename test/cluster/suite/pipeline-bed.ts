@@ -61,6 +61,14 @@ async function supplies(network: boolean): Promise<Supply> {
   };
 }
 
+/** Takes the network out of the specs, and the probes with it, whose image is not in the registry then. */
+function withoutNetwork(folder: string): void {
+  rmSync(join(folder, 'network.yaml'));
+  const file = join(folder, 'cluster.yaml');
+  const lines = readFileSync(file, 'utf8').split('\n');
+  writeFileSync(file, lines.filter((line) => !/^ {4}probe: /.test(line)).join('\n'));
+}
+
 /** Starts the cluster, fills its registry, and leaves everything else to the user. */
 export async function pipelineBed(name: string, { network = true }: BedOptions = {}): Promise<PipelineBed> {
   const home = mkdtempSync(join(tmpdir(), 'keelson-pipeline-'));
@@ -75,7 +83,7 @@ export async function pipelineBed(name: string, { network = true }: BedOptions =
   const chartDigest = await supply(registry);
   await makeRepositories(place);
   await copySpecs(place.specs, { registry, apiServer: new URL(cluster.apiServer).host, chartDigest });
-  if (!network) rmSync(join(folder, 'network.yaml'));
+  if (!network) withoutNetwork(folder);
   mkdirSync(join(home, 'bin'));
   symlinkSync(helm, join(home, 'bin/helm'));
   const env = {
