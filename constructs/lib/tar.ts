@@ -3,7 +3,7 @@ import { Readable } from 'node:stream';
 import { promisify } from 'node:util';
 import { createGunzip, gunzip } from 'node:zlib';
 import { gzipSync } from 'fflate';
-import { extract, pack } from 'tar-stream';
+import { extract, type Header, pack } from 'tar-stream';
 
 export interface TarFile {
   /** Relative path with '/' between its parts. */
@@ -79,6 +79,15 @@ class Budget {
   }
 }
 
+/** Refuses what is neither file nor folder, or has no size that such a thing can have. */
+function checkForm({ name, type, size }: Header): void {
+  if (type !== 'file' && type !== 'contiguous-file' && type !== 'directory')
+    throw new UnsafeArchive(`archive entry is a ${type ?? 'thing of unknown type'}, not a file`, name);
+  // The stream of such an entry never ends; and other readers do not agree about what follows it.
+  if (typeof size !== 'number' || (type === 'directory' && size > 0))
+    throw new UnsafeArchive('archive entry has a size that means nothing', name);
+}
+
 /**
  * The regular files of a gzipped tar, in archive order. Refused as a whole: absolute or climbing paths, links, devices,
  * names given twice, too many or too large files, a gzip bomb, a truncated or damaged archive.
@@ -103,8 +112,7 @@ export async function readTarGz(
     for await (const entry of reader) {
       const { name, type } = entry.header;
       budget.file(name);
-      if (type !== 'file' && type !== 'contiguous-file' && type !== 'directory')
-        throw new UnsafeArchive(`archive entry is a ${type ?? 'thing of unknown type'}, not a file`, name);
+      checkForm(entry.header);
       const path = safePath(name);
       const kept = wanted(path);
       const chunks: Uint8Array[] = [];

@@ -126,6 +126,21 @@ test('refuses too many entries, a large entry, a gzip bomb and damage', async ()
   assert.match(await refusal(Buffer.from('not an archive')), 'damaged or truncated');
 });
 
+test('refuses an entry whose end would never come: a folder with content, a size that is no number', async () => {
+  const plain = await packTar([{ path: 'a', bytes: Buffer.from('x'.repeat(600)) }]);
+  for (const [at, byte] of [
+    [156, 0x35],
+    [124, 0xc6],
+  ] as const) {
+    const tar = Buffer.from(plain);
+    // The sum of a header counts every byte of it.
+    const sum = Number.parseInt(tar.toString('latin1', 148, 154), 8) - tar.readUInt8(at) + byte;
+    tar.writeUInt8(byte, at);
+    tar.write(sum.toString(8).padStart(6, '0'), 148, 'latin1');
+    assert.match(await refusal(gzipSync(tar)), 'a size that means nothing');
+  }
+});
+
 test('what is packed here is read in one go, to the same files', async () => {
   const sizes = [0, 1, 511, 512, 513, 1024, 70_000];
   const files = sizes.map((size, n) => ({ path: `objects/${n}.json`, bytes: Buffer.alloc(size, `${n}`) }));
