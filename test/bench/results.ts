@@ -136,27 +136,33 @@ export function summarise(
     if (of(peer).length === 0 || of(ours).length === 0) return undefined;
     const found = ratioOf(of(peer), of(ours));
     ranges[`${peer}/${ours}`] = found;
-    return round(found.median);
+    return found.median;
   };
   const against = (ours: ContenderName): Ratios =>
     present<Ratios>({
       kustomizeController: ratio('kustomizeController', ours),
       kubectl: ratio('kubectl', ours),
     });
-  const ratios = { ...against('keelsonWithoutDryRun'), withDryRun: against('keelson') };
+  const exact = { ...against('keelsonWithoutDryRun'), withDryRun: against('keelson') };
+  const { withDryRun, ...withoutDryRun } = exact;
   return {
     machine,
     objects: options.objects,
     manyObjects: options.manyObjects,
     runs: options.runs,
     contenders: all,
-    ratios,
+    ratios: { ...rounded(withoutDryRun), withDryRun: rounded(withDryRun) },
     ratioRanges: ranges,
-    targets: targetsOf(options.objects, ratios, all),
+    targets: targetsOf(options.objects, exact, all),
   };
 }
 
-const round = (value: number): number => Math.round(value * 100) / 100;
+/** To hundredths; a target shows what was seen rounded away from what was wanted, so that it never looks met when it is not. */
+const hundredths = (value: number, whole: (value: number) => number): number =>
+  whole(Number((value * 100).toFixed(6))) / 100;
+
+const rounded = (ratios: Ratios): Ratios =>
+  Object.fromEntries(Object.entries(ratios).map(([peer, value]) => [peer, hundredths(value, Math.round)]));
 
 const appliesFor = (summary: Summary | undefined, objects: number): number | undefined =>
   summary === undefined ? undefined : sumOf(summary.requests, (key) => key.startsWith('APPLY ')) / objects;
@@ -169,11 +175,25 @@ function targetsOf(
   const least = (what: string, wanted: number, seen: number | undefined, unit = 'x'): Target[] =>
     seen === undefined
       ? []
-      : [{ what, wanted: `at least ${wanted}${unit}`, seen: `${round(seen)}${unit}`, met: seen >= wanted }];
+      : [
+          {
+            what,
+            wanted: `at least ${wanted}${unit}`,
+            seen: `${hundredths(seen, Math.floor)}${unit}`,
+            met: seen >= wanted,
+          },
+        ];
   const most = (what: string, wanted: number, seen: number | undefined, unit: string): Target[] =>
     seen === undefined
       ? []
-      : [{ what, wanted: `at most ${wanted}${unit}`, seen: `${round(seen)}${unit}`, met: seen <= wanted }];
+      : [
+          {
+            what,
+            wanted: `at most ${wanted}${unit}`,
+            seen: `${hundredths(seen, Math.ceil)}${unit}`,
+            met: seen <= wanted,
+          },
+        ];
   const drift = keelson?.drift;
   return [
     ...least('as fast as kustomize-controller, with dry run', 2, ratios.withDryRun.kustomizeController),
