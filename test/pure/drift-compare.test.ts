@@ -97,6 +97,18 @@ test('a named field that changed, vanished or lost its element is told by its pa
   for (const [change, expected] of cases) assert.equal(differing(served(change)), expected);
 });
 
+test('a number that canonical JSON has no text for is a difference as any other', () => {
+  const live = (replicas: number): KubeObject => ({ ...intent, spec: { ...(intent.spec as JsonObject), replicas } });
+  const compared = compare(intent, live(2 ** 53));
+  assert.ok(!compared.same);
+  assert.equal(
+    compared.differences.map(({ pointer }) => pointer),
+    ['/spec/replicas'],
+  );
+  const others = [compare(intent, live(2 ** 60)), compare(intent, live(3))];
+  for (const other of others) assert.ok(!other.same && other.hash !== compared.hash);
+});
+
 test('a list of ports is matched by its keys, also where the intent leaves one to its default', () => {
   const service = (ports: JsonObject[]): KubeObject => ({
     apiVersion: 'v1',

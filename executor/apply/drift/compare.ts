@@ -2,7 +2,7 @@
  * The live object against the fields that the intent names, and against nothing else. Pure. What the API server fills in,
  * normalises or converts is not known here: a difference is a doubt until an answer of the server itself has settled it.
  */
-import { digestOf } from '../../../constructs/lib/digest.ts';
+import { digestOf, sha256Digest } from '../../../constructs/lib/digest.ts';
 import { deepEqual, isObject, type JsonObject, type JsonValue, toPointer } from '../../../constructs/lib/json.ts';
 import { stepValue } from '../../kube/managedfields.ts';
 import { type KubeObject, serverFields } from '../../kube/types.ts';
@@ -44,7 +44,17 @@ export function compare(intent: KubeObject, live: KubeObject): Comparison {
     ...members(rest, live, root, differences),
     metadata: members(named, live.metadata, under(root, 'metadata'), differences),
   };
-  return differences.length === 0 ? { same: true } : { same: false, hash: digestOf(seen), differences };
+  return differences.length === 0 ? { same: true } : { same: false, hash: hashOf(seen), differences };
+}
+
+/** Somebody else may have written what canonical JSON has no text for, such as an integer beyond 2^53-1: that is a difference as any. */
+function hashOf(seen: JsonObject): string {
+  try {
+    return digestOf(seen);
+  } catch (error) {
+    if (!(error instanceof TypeError)) throw error;
+    return sha256Digest(JSON.stringify(seen));
+  }
 }
 
 const under = ({ path, tokens, nodes }: Place, name: string): Place => ({
