@@ -1,7 +1,7 @@
 import { networkApiVersion } from '../constructs/api/constants.ts';
 import type { Condition } from '../constructs/api/fields.ts';
 import { formatDuration } from '../constructs/lib/duration.ts';
-import { isObject, type JsonObject, type JsonValue } from '../constructs/lib/json.ts';
+import { isObject, type JsonObject, type JsonValue, objectsOf } from '../constructs/lib/json.ts';
 import type { KubeClient } from '../executor/kube/client.ts';
 import { table } from './output.ts';
 import type { ReleaseView } from './releases.ts';
@@ -41,7 +41,6 @@ export async function networksOf(
   );
 }
 
-const listOf = (value: JsonValue | undefined): JsonObject[] => (Array.isArray(value) ? value.filter(isObject) : []);
 const textOf = (value: JsonValue | undefined): string => (typeof value === 'string' ? value : '');
 
 /** Conditions in the order in which people ask: what of the network each is about. */
@@ -56,7 +55,7 @@ const subjects: readonly (readonly [string, string])[] = [
 ];
 
 function databaseRow(database: JsonObject): string[] {
-  const members = listOf(database.members);
+  const members = objectsOf(database.members);
   const leader = members.find(({ serverID }) => textOf(database.leader) !== '' && serverID === database.leader);
   const nodes = members.map(({ node, address }) => textOf(node) || textOf(address));
   const standalone = database.model === 'standalone';
@@ -84,7 +83,7 @@ function withMissing(line: string, named: readonly string[], all: number): strin
 
 function northdLine({ northd }: JsonObject, now: number): string[] {
   if (!isObject(northd)) return [];
-  const byState = Map.groupBy(listOf(northd.members), ({ state }) => textOf(state));
+  const byState = Map.groupBy(objectsOf(northd.members), ({ state }) => textOf(state));
   const states = [...byState].map(
     ([state, members]) => `${state} on ${members.map(({ node }) => textOf(node)).join(' ')}`,
   );
@@ -107,12 +106,12 @@ function probeLine({ network }: JsonObject, now: number): string[] {
 
 /** Databases, leader, term, members, northd, chassis and probe, as the status has them. */
 export function networkText({ namespace, name, status }: NetworkInstallation, now: number): string {
-  const conditions = listOf(status.conditions) as unknown as Condition[];
+  const conditions = objectsOf(status.conditions) as unknown as Condition[];
   const rows = subjects.flatMap(([type, subject]) => {
     const found = conditions.find((condition) => condition.type === type);
     return found === undefined ? [] : [[subject, found.status, found.reason, found.message]];
   });
-  const databases = isObject(status.topology) ? listOf(status.topology.databases).map(databaseRow) : [];
+  const databases = isObject(status.topology) ? objectsOf(status.topology.databases).map(databaseRow) : [];
   const version = textOf(status.observedVersion);
   const seen = [northdLine, chassisLine, probeLine].flatMap((line) => line(status, now));
   const lines = [

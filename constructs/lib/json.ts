@@ -12,6 +12,12 @@ export function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
+/** The objects of a list; none of what is no list. For reading what may have any shape. */
+export const objectsOf = (value: unknown): JsonObject[] => (Array.isArray(value) ? value.filter(isObject) : []);
+
+/** The object, or an empty one of what is none. */
+export const objectOf = (value: unknown): JsonObject => (isObject(value) ? value : {});
+
 function canonicalString(text: string): string {
   if (!text.isWellFormed()) throw new TypeError('canonical JSON: a string holds a lone surrogate');
   return JSON.stringify(text);

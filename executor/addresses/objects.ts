@@ -10,7 +10,7 @@ import type { ClaimFamily, ClaimPhase } from '../../constructs/api/kinds/ipaddre
 import { claimFamilies, claimPhases } from '../../constructs/api/kinds/ipaddressclaim.ts';
 import { parseDuration } from '../../constructs/lib/duration.ts';
 import { type IPAddress, readIP } from '../../constructs/lib/ip.ts';
-import { isObject, type JsonObject, type JsonValue } from '../../constructs/lib/json.ts';
+import { isObject, type JsonObject, type JsonValue, objectOf, objectsOf } from '../../constructs/lib/json.ts';
 import type { KubeObject } from '../kube/types.ts';
 
 export interface LedgerCondition {
@@ -84,8 +84,6 @@ export type LedgerView = ClassView | AddressView | ClaimView;
 export type LedgerKind = LedgerView['kind'];
 
 const text = (value: JsonValue | undefined): string => (typeof value === 'string' ? value : '');
-const member = (value: JsonValue | undefined): JsonObject => (isObject(value) ? value : {});
-const list = (value: JsonValue | undefined): JsonObject[] => (Array.isArray(value) ? value.filter(isObject) : []);
 const oneOf = <T extends string>(words: readonly T[], value: JsonValue | undefined): T | undefined =>
   words.find((word) => word === value);
 
@@ -97,7 +95,7 @@ function viewOf(object: KubeObject): View {
 }
 
 function conditionsOf(status: JsonObject): LedgerCondition[] {
-  return list(status.conditions).map((one) => ({
+  return objectsOf(status.conditions).map((one) => ({
     type: text(one.type),
     status: text(one.status),
     reason: text(one.reason),
@@ -118,7 +116,7 @@ function delayOf(value: JsonValue | undefined): number | undefined {
 }
 
 function readClass(object: KubeObject): ClassView {
-  const spec = member(object.spec);
+  const spec = objectOf(object.spec);
   return {
     ...viewOf(object),
     kind: 'IPAddressClass',
@@ -129,7 +127,7 @@ function readClass(object: KubeObject): ClassView {
 }
 
 function readAddress(object: KubeObject): AddressView {
-  const [spec, status] = [member(object.spec), member(object.status)];
+  const [spec, status] = [objectOf(object.spec), objectOf(object.status)];
   const ref = isObject(spec.claimRef) ? spec.claimRef : undefined;
   const conditions = conditionsOf(status);
   return {
@@ -151,7 +149,7 @@ function readAddress(object: KubeObject): AddressView {
 }
 
 function readClaim(object: KubeObject): ClaimView {
-  const [spec, status] = [member(object.spec), member(object.status)];
+  const [spec, status] = [objectOf(object.spec), objectOf(object.status)];
   return {
     ...viewOf(object),
     kind: 'IPAddressClaim',
@@ -164,7 +162,7 @@ function readClaim(object: KubeObject): ClaimView {
     replaceLost: annotation(object, addressAnnotations.replaceLost) === 'true',
     phase: oneOf(claimPhases, status.phase),
     foundClass: text(status.className),
-    addresses: list(status.addresses).map((one) => ({ name: text(one.name), address: text(one.address) })),
+    addresses: objectsOf(status.addresses).map((one) => ({ name: text(one.name), address: text(one.address) })),
     conditions: conditionsOf(status),
   };
 }

@@ -4,15 +4,13 @@
  * admission and CEL rules are the server's, which is why a plan that rests on it is only partly certain.
  */
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
-import { getAt, isObject, type JsonObject, type JsonValue, toPointer } from '../../constructs/lib/json.ts';
+import { getAt, isObject, type JsonObject, type JsonValue, objectOf, toPointer } from '../../constructs/lib/json.ts';
 import { groupOf } from '../../constructs/lib/names.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { describeRef, type KindRef, type KubeObject, refOf } from '../kube/types.ts';
 
 const openMetadata: JsonObject = { type: 'object' };
-
-const mapOf = (value: JsonValue | undefined): JsonObject => (isObject(value) ? value : {});
 
 const mapValues = (value: JsonObject, change: (member: JsonValue) => JsonValue): JsonObject =>
   Object.fromEntries(Object.entries(value).map(([key, member]) => [key, change(member ?? null)]));
@@ -64,23 +62,23 @@ export function strictSchema(schema: JsonValue, root = false): JsonValue {
 /** The schema of one version inside a CRD manifest. */
 export function crdSchema(crd: JsonObject, apiVersion: string): JsonValue | undefined {
   const version = apiVersion.slice(apiVersion.indexOf('/') + 1);
-  const versions = mapOf(crd.spec).versions;
+  const versions = objectOf(crd.spec).versions;
   const found = (Array.isArray(versions) ? versions : []).filter(isObject).find((entry) => entry.name === version);
   if (found === undefined || found.served === false) return undefined;
-  return mapOf(found.schema).openAPIV3Schema ?? {};
+  return objectOf(found.schema).openAPIV3Schema ?? {};
 }
 
 /** The kind that a CRD manifest is about, as `group/Kind`. */
 export const definedKind = (crd: JsonObject): string => {
-  const spec = mapOf(crd.spec);
-  return `${String(spec.group)}/${String(mapOf(spec.names).kind)}`;
+  const spec = objectOf(crd.spec);
+  return `${String(spec.group)}/${String(objectOf(spec.names).kind)}`;
 };
 
 /** Whether a CRD manifest serves a kind. */
 export function definesKind(crd: JsonObject, { apiVersion, kind }: KindRef): boolean {
-  const spec = mapOf(crd.spec);
+  const spec = objectOf(crd.spec);
   return (
-    spec.group === groupOf(apiVersion) && mapOf(spec.names).kind === kind && crdSchema(crd, apiVersion) !== undefined
+    spec.group === groupOf(apiVersion) && objectOf(spec.names).kind === kind && crdSchema(crd, apiVersion) !== undefined
   );
 }
 
@@ -109,9 +107,9 @@ function findings(validate: ValidateFunction, object: KubeObject): Problem[] {
 function schemaKey(document: JsonObject, { apiVersion, kind }: KindRef): string | undefined {
   const version = apiVersion.slice(apiVersion.indexOf('/') + 1);
   const group = groupOf(apiVersion);
-  const schemas = mapOf(mapOf(document.components).schemas);
+  const schemas = objectOf(objectOf(document.components).schemas);
   return Object.keys(schemas).find((key) => {
-    const kinds = mapOf(schemas[key])['x-kubernetes-group-version-kind'];
+    const kinds = objectOf(schemas[key])['x-kubernetes-group-version-kind'];
     return (Array.isArray(kinds) ? kinds : [])
       .filter(isObject)
       .some((entry) => (entry.group ?? '') === group && entry.version === version && entry.kind === kind);
@@ -155,7 +153,7 @@ export class SchemaBook {
     if (document === undefined || 'reason' in document) return document as Problem | undefined;
     const schemaName = schemaKey(document, kind);
     if (schemaName === undefined) return undefined;
-    const schemas = mapOf(mapOf(document.components).schemas);
+    const schemas = objectOf(objectOf(document.components).schemas);
     const book = ajv();
     book.addSchema({
       $id: 'keelson:openapi',

@@ -1,7 +1,7 @@
 /** What is looked at before the first write of a network that nothing is known of yet. */
 
 import { probeContainers } from '../../constructs/api/constants.ts';
-import { isObject, type JsonObject, type JsonValue } from '../../constructs/lib/json.ts';
+import { isObject, objectsOf } from '../../constructs/lib/json.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
 import type { Item } from '../apply/items.ts';
 import type { KubeClient } from '../kube/client.ts';
@@ -22,7 +22,7 @@ function isFirstInstall({ installation }: NetworkSnapshot): boolean {
   return pinOf(installation.object.status) === undefined && installation.spec.adoption?.enabled !== true;
 }
 
-const objectsOf = (items: readonly Item[]): KubeObject[] =>
+const intentsOf = (items: readonly Item[]): KubeObject[] =>
   items.filter(({ entry }) => !entry.absent).map(({ object }) => object);
 
 /** The ranges of Services as the API server has them, where it tells them. */
@@ -59,7 +59,7 @@ export async function clusterProblems(
 ): Promise<Problem[]> {
   const { installation, nodes } = snapshot;
   if (installation === undefined || !isFirstInstall(snapshot)) return [];
-  const objects = objectsOf(items);
+  const objects = intentsOf(items);
   const ranges = rangesOf(objects);
   const names = privilegedNamespaces(objects);
   const spaces = await Promise.all(names.map((name) => namespaceLabels(client, name, objects, signal)));
@@ -80,8 +80,6 @@ export async function clusterProblems(
   ];
 }
 
-const list = (value: JsonValue | undefined): JsonObject[] => (Array.isArray(value) ? value.filter(isObject) : []);
-
 /**
  * The looks at nodes that a payload needs: none where it brings no database to a node, and none where it brings no probe,
  * since then there is no image that could look.
@@ -92,14 +90,14 @@ export function preflightPlan(
   nodes: readonly string[],
 ): PreflightPlan | undefined {
   if (snapshot.installation === undefined || !isFirstInstall(snapshot) || nodes.length === 0) return undefined;
-  const objects = objectsOf(items);
+  const objects = intentsOf(items);
   const question = hostQuestion(objects);
   const central = workloadNamed(objects, 'ovn-central');
   const template = isObject(central?.spec?.template) ? central.spec.template : {};
   const pod = isObject(template.spec) ? template.spec : {};
-  const image = list(pod.containers).find(({ name }) => name === probeContainers.central)?.image;
+  const image = objectsOf(pod.containers).find(({ name }) => name === probeContainers.central)?.image;
   const namespace = central?.metadata.namespace;
   if (question === undefined || typeof image !== 'string' || namespace === undefined) return undefined;
-  const pullSecrets = list(pod.imagePullSecrets);
+  const pullSecrets = objectsOf(pod.imagePullSecrets);
   return { namespace, installationUID: snapshot.installation.uid, image, pullSecrets, question, nodes };
 }

@@ -1,7 +1,7 @@
 /** What rounds of observation need to know of the cluster, kept by watches: a round itself costs the API server nothing. */
 import { networkProbe } from '../../constructs/api/constants.ts';
 import type { Clock, Random } from '../../constructs/lib/clock.ts';
-import { isObject, type JsonObject } from '../../constructs/lib/json.ts';
+import { type JsonObject, objectsOf } from '../../constructs/lib/json.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { Reflector, type ReflectorEvent, type ReflectorTimings } from '../kube/reflector.ts';
 import type { KindRef, KubeObject } from '../kube/types.ts';
@@ -39,8 +39,6 @@ const endpoints = {
 } as const;
 const keys = Object.keys(kinds) as (keyof ClusterLook)[];
 
-const list = (value: unknown): JsonObject[] => (Array.isArray(value) ? value.filter(isObject) : []);
-
 /** Of what is kept by the thousand only what a round reads. */
 export const slim: Partial<Record<keyof ClusterLook, (object: KubeObject) => KubeObject>> = {
   pods(pod) {
@@ -48,7 +46,7 @@ export const slim: Partial<Record<keyof ClusterLook, (object: KubeObject) => Kub
       pod.metadata;
     const { nodeName, containers, volumes } = pod.spec ?? {};
     const { phase, podIPs, conditions, containerStatuses } = pod.status ?? {};
-    const mounted = list(containers).map((container) => ({
+    const mounted = objectsOf(containers).map((container) => ({
       name: container.name,
       volumeMounts: container.volumeMounts,
     }));
@@ -60,8 +58,8 @@ export const slim: Partial<Record<keyof ClusterLook, (object: KubeObject) => Kub
       status: bare({
         phase,
         podIPs,
-        conditions: list(conditions).filter(({ type }) => type === 'PodScheduled'),
-        containerStatuses: list(containerStatuses).map(({ name: container, containerID, imageID, restartCount }) =>
+        conditions: objectsOf(conditions).filter(({ type }) => type === 'PodScheduled'),
+        containerStatuses: objectsOf(containerStatuses).map(({ name: container, containerID, imageID, restartCount }) =>
           bare({ name: container, containerID, imageID, restartCount }),
         ),
       }),
@@ -77,7 +75,7 @@ export const slim: Partial<Record<keyof ClusterLook, (object: KubeObject) => Kub
       spec: bare({ unschedulable: node.spec?.unschedulable }),
       status: bare({
         addresses,
-        conditions: list(conditions)
+        conditions: objectsOf(conditions)
           .filter(({ type }) => type === 'Ready')
           .map(({ type, status }) => ({ type, status })),
       }),
@@ -96,7 +94,9 @@ export const slim: Partial<Record<keyof ClusterLook, (object: KubeObject) => Kub
 /** Of an EndpointSlice where packets go; not when that was last written. */
 function slimSlice({ apiVersion, kind, metadata, ports, endpoints: all }: KubeObject): KubeObject {
   const { namespace, name, uid, resourceVersion } = metadata;
-  const places = list(all).map(({ addresses, conditions, targetRef }) => bare({ addresses, conditions, targetRef }));
+  const places = objectsOf(all).map(({ addresses, conditions, targetRef }) =>
+    bare({ addresses, conditions, targetRef }),
+  );
   return bare({
     apiVersion,
     kind,

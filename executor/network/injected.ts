@@ -4,7 +4,14 @@
  */
 import { labels, networkProbe, probeContainers, probeVolumes } from '../../constructs/api/constants.ts';
 import { type PayloadContent, type PayloadObject, payloadObjectId } from '../../constructs/api/payload.ts';
-import { deepEqual, isObject, type JsonObject, type JsonValue } from '../../constructs/lib/json.ts';
+import {
+  deepEqual,
+  isObject,
+  type JsonObject,
+  type JsonValue,
+  objectOf,
+  objectsOf,
+} from '../../constructs/lib/json.ts';
 import { parseObjectId } from '../../constructs/lib/names.ts';
 
 /** A rendered payload: its index, and its objects by their id. */
@@ -39,17 +46,14 @@ const beyondLooking = [
 /** What a sidecar of ours may have of root: sockets of another account. With others it could change the network of its node. */
 const lookingCapabilities: readonly JsonValue[] = ['DAC_OVERRIDE'];
 
-const list = (value: JsonValue | undefined): JsonObject[] => (Array.isArray(value) ? value.filter(isObject) : []);
-const part = (value: JsonValue | undefined): JsonObject => (isObject(value) ? value : {});
-
 function addsNoCapability(capabilities: JsonValue | undefined): boolean {
-  const { add = [] } = part(capabilities);
+  const { add = [] } = objectOf(capabilities);
   return Array.isArray(add) && add.every((one) => lookingCapabilities.includes(one));
 }
 
 /** Whether a container is a probe of ours that can only look: a name alone does not make one. */
 function isSidecar(container: JsonObject): boolean {
-  const { privileged, allowPrivilegeEscalation, capabilities } = part(container.securityContext);
+  const { privileged, allowPrivilegeEscalation, capabilities } = objectOf(container.securityContext);
   return (
     names.has(String(container.name)) &&
     Array.isArray(container.args) &&
@@ -58,7 +62,7 @@ function isSidecar(container: JsonObject): boolean {
     privileged !== true &&
     allowPrivilegeEscalation === false &&
     addsNoCapability(capabilities) &&
-    list(container.volumeMounts).every(({ readOnly }) => readOnly === true)
+    objectsOf(container.volumeMounts).every(({ readOnly }) => readOnly === true)
   );
 }
 
@@ -75,23 +79,25 @@ function edited(object: JsonObject, key: string, edit: (value: JsonValue) => Jso
 
 const withoutSidecars = (pod: JsonObject): JsonObject =>
   edited(
-    edited(pod, 'containers', (all) => list(all).filter((one) => !isSidecar(one))),
+    edited(pod, 'containers', (all) => objectsOf(all).filter((one) => !isSidecar(one))),
     'volumes',
-    (all) => list(all).filter((one) => !isOwnVolume(one)),
+    (all) => objectsOf(all).filter((one) => !isOwnVolume(one)),
   );
 
 const withoutLabels = (metadata: JsonObject): JsonObject =>
   edited(metadata, 'labels', (all) =>
-    Object.fromEntries(Object.entries(part(all)).filter(([label]) => !ownLabels.has(label))),
+    Object.fromEntries(Object.entries(objectOf(all)).filter(([label]) => !ownLabels.has(label))),
   );
 
 /** The object as it would be if Keelson put nothing into it. */
 export const asCharted = (object: JsonObject): JsonObject =>
   edited(
-    edited(object, 'metadata', (metadata) => withoutLabels(part(metadata))),
+    edited(object, 'metadata', (metadata) => withoutLabels(objectOf(metadata))),
     'spec',
     (spec) =>
-      edited(part(spec), 'template', (template) => edited(part(template), 'spec', (pod) => withoutSidecars(part(pod)))),
+      edited(objectOf(spec), 'template', (template) =>
+        edited(objectOf(template), 'spec', (pod) => withoutSidecars(objectOf(pod))),
+      ),
   );
 
 /** Whether an object is Keelson's as a whole. */

@@ -1,11 +1,10 @@
 /** Whether the namespaces let in the pods that a network needs. Pure. */
-import { isObject, type JsonObject, type JsonValue } from '../../constructs/lib/json.ts';
+import { isObject, type JsonValue, objectsOf } from '../../constructs/lib/json.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
 import type { KubeObject } from '../kube/types.ts';
 
 const enforce = 'pod-security.kubernetes.io/enforce';
 
-const list = (value: JsonValue | undefined): JsonObject[] => (Array.isArray(value) ? value.filter(isObject) : []);
 const member = (value: JsonValue | undefined, key: string): JsonValue | undefined =>
   isObject(value) ? value[key] : undefined;
 
@@ -13,8 +12,8 @@ const member = (value: JsonValue | undefined, key: string): JsonValue | undefine
 function privilege(object: KubeObject): string | undefined {
   const pod = member(member(object.spec, 'template'), 'spec');
   if (member(pod, 'hostNetwork') === true) return 'the network of the host';
-  if (list(member(pod, 'volumes')).some(({ hostPath }) => hostPath !== undefined)) return 'folders of the host';
-  const containers = [...list(member(pod, 'containers')), ...list(member(pod, 'initContainers'))];
+  if (objectsOf(member(pod, 'volumes')).some(({ hostPath }) => hostPath !== undefined)) return 'folders of the host';
+  const containers = [...objectsOf(member(pod, 'containers')), ...objectsOf(member(pod, 'initContainers'))];
   return containers.some(({ securityContext }) => member(securityContext, 'privileged') === true)
     ? 'a privileged container'
     : undefined;

@@ -3,7 +3,7 @@ import { labels, managedByValue } from '../../constructs/api/constants.ts';
 import { parseEvidence } from '../../constructs/api/evidence.ts';
 import { preflight } from '../../constructs/api/preflight.ts';
 import { digestOf } from '../../constructs/lib/digest.ts';
-import { isObject, type JsonObject, type JsonValue } from '../../constructs/lib/json.ts';
+import { isObject, type JsonObject, type JsonValue, objectsOf } from '../../constructs/lib/json.ts';
 import { type KubeObject, uidOf } from '../kube/types.ts';
 import type { HostLook, HostQuestion } from './preflight.ts';
 
@@ -113,7 +113,6 @@ export function hostJob(plan: PreflightPlan, name: string, node: string, nonce: 
   };
 }
 
-const list = (value: JsonValue | undefined): JsonObject[] => (Array.isArray(value) ? value.filter(isObject) : []);
 const part = (value: JsonValue | undefined, key: string): JsonObject => {
   const found = isObject(value) ? value[key] : undefined;
   return isObject(found) ? found : {};
@@ -121,7 +120,7 @@ const part = (value: JsonValue | undefined, key: string): JsonObject => {
 const word = (value: JsonValue | undefined): string => (typeof value === 'string' ? value : '');
 
 const jobCondition = (job: KubeObject, type: string): JsonObject | undefined =>
-  list(job.status?.conditions).find((one) => one.type === type && one.status === 'True');
+  objectsOf(job.status?.conditions).find((one) => one.type === type && one.status === 'True');
 
 /** Whether a Job that is there is the very look that is wanted, and still to come: an old answer says nothing of now. */
 export const isUnderWay = (job: KubeObject, plan: PreflightPlan, node: string): boolean =>
@@ -137,19 +136,19 @@ export const isPreflight = (job: KubeObject): boolean =>
   job.metadata.annotations?.[preflight.lookFor] !== undefined;
 
 function nonceOf(job: KubeObject): string {
-  const container = list(part(part(job.spec, 'template'), 'spec').containers)[0];
+  const container = objectsOf(part(part(job.spec, 'template'), 'spec').containers)[0];
   const args = Array.isArray(container?.args) ? container.args.map(word) : [];
   return args.find((arg) => arg.startsWith(nonceFlag))?.slice(nonceFlag.length) ?? '';
 }
 
 const ownedBy = (pod: KubeObject, job: KubeObject): boolean =>
-  list(pod.metadata.ownerReferences).some(({ uid, controller }) => uid === uidOf(job) && controller === true);
+  objectsOf(pod.metadata.ownerReferences).some(({ uid, controller }) => uid === uidOf(job) && controller === true);
 
 /** What keeps a pod from having looked. */
 function hindrance(pod: KubeObject): string {
   const status = pod.status ?? {};
-  const waiting = list(status.containerStatuses).map((one) => part(part(one, 'state'), 'waiting'))[0] ?? {};
-  const scheduled = list(status.conditions).find((one) => one.type === 'PodScheduled' && one.status === 'False');
+  const waiting = objectsOf(status.containerStatuses).map((one) => part(part(one, 'state'), 'waiting'))[0] ?? {};
+  const scheduled = objectsOf(status.conditions).find((one) => one.type === 'PodScheduled' && one.status === 'False');
   const why = [waiting.reason, waiting.message, status.reason, status.message, scheduled?.message].map(word);
   const said = why.filter((one) => one !== '').join(': ');
   return `pod ${pod.metadata.name ?? ''} is ${word(status.phase) || 'Pending'}${said === '' ? '' : `: ${said.slice(0, 512)}`}`;
@@ -180,7 +179,7 @@ export function readJob(job: KubeObject, pods: readonly KubeObject[], node: stri
 }
 
 function readPod(job: KubeObject, pod: KubeObject, node: string): JobReading {
-  const container = list(pod.status?.containerStatuses).find(({ name }) => name === preflight.container);
+  const container = objectsOf(pod.status?.containerStatuses).find(({ name }) => name === preflight.container);
   const words = word(part(part(container, 'state'), 'terminated').message);
   const reading = parseEvidence(Buffer.from(words), { kind: 'host', nonce: nonceOf(job) });
   if (reading.outcome !== 'evidence')

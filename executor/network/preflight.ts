@@ -1,7 +1,7 @@
 /** What was seen of the nodes of OVN central before anything is installed there, and what follows. Pure. */
 import type { EvidenceProblem, FactsOf } from '../../constructs/api/evidence.ts';
 import { preflight } from '../../constructs/api/preflight.ts';
-import { isObject, type JsonObject, type JsonValue } from '../../constructs/lib/json.ts';
+import { isObject, type JsonObject, type JsonValue, objectsOf } from '../../constructs/lib/json.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
 import type { KubeObject } from '../kube/types.ts';
 import { argumentsOf, rangesOf } from './ranges.ts';
@@ -38,7 +38,6 @@ const mebibytes = (bytes: bigint): string => `${bytes / 1_048_576n} MiB`;
 const badKernel = /^3\.10\.0-862\b/;
 const needsIPv6 = /^3\.10\./;
 
-const list = (value: JsonValue | undefined): JsonObject[] => (Array.isArray(value) ? value.filter(isObject) : []);
 const part = (value: JsonValue | undefined, key: string): JsonObject => {
   const found = isObject(value) ? value[key] : undefined;
   return isObject(found) ? found : {};
@@ -56,11 +55,11 @@ const databaseMount = '/etc/ovn';
 export function hostQuestion(objects: readonly KubeObject[]): HostQuestion | undefined {
   const central = workloadNamed(objects, 'ovn-central');
   const pod = part(part(central?.spec, 'template'), 'spec');
-  const volume = list(pod.containers)
-    .flatMap(({ volumeMounts }) => list(volumeMounts))
+  const volume = objectsOf(pod.containers)
+    .flatMap(({ volumeMounts }) => objectsOf(volumeMounts))
     .find(({ mountPath }) => mountPath === databaseMount)?.name;
   const { path } = part(
-    list(pod.volumes).find(({ name }) => name === volume),
+    objectsOf(pod.volumes).find(({ name }) => name === volume),
     'hostPath',
   );
   if (volume === undefined || typeof path !== 'string') return undefined;

@@ -3,7 +3,7 @@
  * with it, and come back from what lies on their node or claim. Pure.
  */
 import type { PlanActions, PlanRisk } from '../../constructs/api/plan.ts';
-import { deepEqual, isObject, type JsonObject, type JsonValue } from '../../constructs/lib/json.ts';
+import { deepEqual, isObject, type JsonObject, objectOf, objectsOf } from '../../constructs/lib/json.ts';
 import { parseObjectId } from '../../constructs/lib/names.ts';
 import type { RenderedPayload } from './injected.ts';
 
@@ -11,9 +11,6 @@ const databases = 'ovn-central';
 const databaseFolder = '/etc/ovn';
 const switches: ReadonlySet<string> = new Set(['ovs-ovn', 'ovs-ovn-dpdk']);
 const workloads: ReadonlySet<string> = new Set(['Deployment', 'StatefulSet', 'DaemonSet']);
-
-const list = (value: JsonValue | undefined): JsonObject[] => (Array.isArray(value) ? value.filter(isObject) : []);
-const part = (value: JsonValue | undefined): JsonObject => (isObject(value) ? value : {});
 
 const shown = (id: string): string => {
   const { kind, namespace, name } = parseObjectId(id);
@@ -32,29 +29,29 @@ function rolled(before: RenderedPayload, after: RenderedPayload, ids: readonly s
   return ids.flatMap((id): Rolled[] => {
     const { group, kind, name } = parseObjectId(id);
     if (group !== 'apps' || !workloads.has(kind)) return [];
-    const spec = part(after.object(id)?.spec);
-    return deepEqual(part(before.object(id)?.spec).template, spec.template) ? [] : [{ id, kind, name, spec }];
+    const spec = objectOf(after.object(id)?.spec);
+    return deepEqual(objectOf(before.object(id)?.spec).template, spec.template) ? [] : [{ id, kind, name, spec }];
   });
 }
 
 /** Whether a Deployment, or a StatefulSet, never takes a second pod away while the first has not come back. */
 function oneAtATime({ kind, spec }: Rolled): boolean {
-  if (kind !== 'Deployment') return part(part(spec.updateStrategy).rollingUpdate).maxUnavailable === undefined;
-  const { type, rollingUpdate } = part(spec.strategy);
+  if (kind !== 'Deployment') return objectOf(objectOf(spec.updateStrategy).rollingUpdate).maxUnavailable === undefined;
+  const { type, rollingUpdate } = objectOf(spec.strategy);
   if ((spec.replicas ?? 1) === 1) return true;
-  const { maxSurge, maxUnavailable } = part(rollingUpdate);
+  const { maxSurge, maxUnavailable } = objectOf(rollingUpdate);
   return type !== 'Recreate' && [0, '0', '0%'].some((none) => none === maxSurge) && maxUnavailable === 1;
 }
 
 /** Whether the folder of the databases is still there when their pod is not. */
 function outlivesPods({ spec }: Rolled): boolean {
-  const pod = part(part(spec.template).spec);
-  const container = list(pod.containers).find(({ name }) => name === databases);
-  const mount = list(container?.volumeMounts).find(
+  const pod = objectOf(objectOf(spec.template).spec);
+  const container = objectsOf(pod.containers).find(({ name }) => name === databases);
+  const mount = objectsOf(container?.volumeMounts).find(
     ({ mountPath }) => String(mountPath).replace(/\/+$/, '') === databaseFolder,
   );
-  const claimed = list(spec.volumeClaimTemplates).some(({ metadata }) => part(metadata).name === mount?.name);
-  const volume = list(pod.volumes).find(({ name }) => name === mount?.name);
+  const claimed = objectsOf(spec.volumeClaimTemplates).some(({ metadata }) => objectOf(metadata).name === mount?.name);
+  const volume = objectsOf(pod.volumes).find(({ name }) => name === mount?.name);
   return mount !== undefined && (claimed || isObject(volume?.hostPath) || isObject(volume?.persistentVolumeClaim));
 }
 
@@ -79,13 +76,15 @@ export function unsafeRollout(
 
 function pace({ kind, spec }: Rolled): string {
   if (kind === 'DaemonSet') {
-    const { type, rollingUpdate } = part(spec.updateStrategy);
+    const { type, rollingUpdate } = objectOf(spec.updateStrategy);
     if (type === 'OnDelete')
       return 'as a person deletes them (updateStrategy OnDelete); the phase waits until all are new';
-    const { maxSurge = 0, maxUnavailable = 1 } = part(rollingUpdate);
+    const { maxSurge = 0, maxUnavailable = 1 } = objectOf(rollingUpdate);
     return `node by node (maxUnavailable ${String(maxUnavailable)}, maxSurge ${String(maxSurge)})`;
   }
-  return part(spec.strategy).type === 'Recreate' || (spec.replicas ?? 1) === 1 ? 'after it has ended' : 'one at a time';
+  return objectOf(spec.strategy).type === 'Recreate' || (spec.replicas ?? 1) === 1
+    ? 'after it has ended'
+    : 'one at a time';
 }
 
 function effect({ name }: Rolled): string {

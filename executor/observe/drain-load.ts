@@ -1,5 +1,5 @@
 /** What the API server has on a node that would be hurt by taking the node away: pods, their claims, volumes. Pure. */
-import { isObject, type JsonObject, type JsonValue } from '../../constructs/lib/json.ts';
+import { isObject, type JsonValue, objectOf, objectsOf } from '../../constructs/lib/json.ts';
 import type { KubeObject } from '../kube/types.ts';
 
 export interface LoadPod {
@@ -23,25 +23,23 @@ export interface NodeLoad {
   readonly attached: readonly AttachedVolume[];
 }
 
-const list = (value: JsonValue | undefined): JsonObject[] => (Array.isArray(value) ? value.filter(isObject) : []);
 const text = (value: JsonValue | undefined): string => (typeof value === 'string' ? value : '');
-const part = (value: JsonValue | undefined): JsonObject => (isObject(value) ? value : {});
 
 const ended: readonly string[] = ['Succeeded', 'Failed'];
 const mirror = 'kubernetes.io/config.mirror';
 
 /** Claims of volumes: named ones, and those that were made for the pod. */
 const claimsOf = (pod: KubeObject): string[] =>
-  list(pod.spec?.volumes).flatMap((volume) => {
+  objectsOf(pod.spec?.volumes).flatMap((volume) => {
     if (isObject(volume.ephemeral)) return [`${pod.metadata.name}-${text(volume.name)}`];
-    const name = text(part(volume.persistentVolumeClaim).claimName);
+    const name = text(objectOf(volume.persistentVolumeClaim).claimName);
     return name === '' ? [] : [name];
   });
 
 function loadPod(pod: KubeObject): LoadPod[] {
   if (ended.includes(text(pod.status?.phase))) return [];
   const { namespace = '', name = '', annotations = {} } = pod.metadata;
-  const controller = list(pod.metadata.ownerReferences).find((owner) => owner.controller === true);
+  const controller = objectsOf(pod.metadata.ownerReferences).find((owner) => owner.controller === true);
   const stays = controller?.kind === 'DaemonSet' || Object.hasOwn(annotations, mirror);
   return [{ namespace, name, stays, claims: claimsOf(pod) }];
 }
@@ -56,7 +54,7 @@ export function nodeLoad(node: string, pods: readonly KubeObject[], attachments:
     .filter(({ spec }) => text(spec?.nodeName) === node)
     .map(
       ({ spec, metadata }): AttachedVolume => ({
-        volume: text(part(spec?.source).persistentVolumeName) || (metadata.name ?? ''),
+        volume: text(objectOf(spec?.source).persistentVolumeName) || (metadata.name ?? ''),
         driver: text(spec?.attacher),
       }),
     );
@@ -77,7 +75,7 @@ export const slimPod = ({ apiVersion, kind, metadata, spec, status }: KubeObject
     ...(Array.isArray(metadata.ownerReferences) ? { ownerReferences: metadata.ownerReferences } : {}),
   },
   spec: {
-    volumes: list(spec?.volumes).filter((one) => isObject(one.ephemeral) || isObject(one.persistentVolumeClaim)),
+    volumes: objectsOf(spec?.volumes).filter((one) => isObject(one.ephemeral) || isObject(one.persistentVolumeClaim)),
   },
   status: { phase: text(status?.phase) },
 });

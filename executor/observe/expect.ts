@@ -3,7 +3,7 @@
  * never by label alone; and what the API server says of them, their nodes and their rollout. Pure.
  */
 import { probeContainers } from '../../constructs/api/constants.ts';
-import { isObject, type JsonObject, type JsonValue } from '../../constructs/lib/json.ts';
+import { type JsonValue, objectOf, objectsOf } from '../../constructs/lib/json.ts';
 import type { KubeObject } from '../kube/types.ts';
 import type { ProbeService } from './network.ts';
 import type {
@@ -37,8 +37,6 @@ const workloadNames = { central: ['ovn-central'], dataPlane: ['ovs-ovn', 'ovs-ov
 /** Where a container of OVN central has its databases. */
 const databaseFolders: readonly string[] = ['/etc/ovn', '/var/lib/ovn-member'];
 
-const part = (value: JsonValue | undefined): JsonObject => (isObject(value) ? value : {});
-const list = (value: JsonValue | undefined): JsonObject[] => (Array.isArray(value) ? value.filter(isObject) : []);
 const text = (value: JsonValue | undefined): string => (typeof value === 'string' ? value : '');
 const count = (value: JsonValue | undefined, absent = 0): number => (typeof value === 'number' ? value : absent);
 
@@ -47,7 +45,7 @@ const nameOf = (object: KubeObject): string => object.metadata.name ?? '';
 
 /** UID of the controller that an object belongs to. */
 const controllerOf = (object: KubeObject): string | undefined => {
-  const owner = list(object.metadata.ownerReferences).find(({ controller }) => controller === true);
+  const owner = objectsOf(object.metadata.ownerReferences).find(({ controller }) => controller === true);
   return owner === undefined ? undefined : text(owner.uid);
 };
 
@@ -71,14 +69,14 @@ function podsOf(look: ClusterLook, workloads: readonly KubeObject[]): KubeObject
 
 /** Image that the daemons of a pod run, by what its kubelet tells; the sidecar has another. */
 function imageOf(pod: KubeObject): string | undefined {
-  const daemons = list(pod.status?.containerStatuses).filter(({ name }) => name !== probeContainers.central);
+  const daemons = objectsOf(pod.status?.containerStatuses).filter(({ name }) => name !== probeContainers.central);
   const images = new Set(daemons.map(({ imageID }) => text(imageID)));
   const [image] = images;
   return images.size === 1 && image !== '' ? image : undefined;
 }
 
 function podFactsOf(pod: KubeObject): PodFacts {
-  const containers = list(pod.status?.containerStatuses).map(
+  const containers = objectsOf(pod.status?.containerStatuses).map(
     (one): ContainerFacts => ({
       name: text(one.name),
       id: text(one.containerID),
@@ -90,17 +88,17 @@ function podFactsOf(pod: KubeObject): PodFacts {
     name: nameOf(pod),
     uid: uidOf(pod),
     node: text(pod.spec?.nodeName),
-    addresses: list(pod.status?.podIPs).map(({ ip }) => text(ip)),
+    addresses: objectsOf(pod.status?.podIPs).map(({ ip }) => text(ip)),
     containers: containers.sort((a, b) => (a.name < b.name ? -1 : 1)),
   };
 }
 
 export function nodeFactsOf(node: KubeObject): NodeFacts {
-  const ready = text(list(node.status?.conditions).find(({ type }) => type === 'Ready')?.status);
+  const ready = text(objectsOf(node.status?.conditions).find(({ type }) => type === 'Ready')?.status);
   return {
     name: nameOf(node),
     uid: uidOf(node),
-    addresses: list(node.status?.addresses)
+    addresses: objectsOf(node.status?.addresses)
       .filter(({ type }) => type === 'InternalIP')
       .map(({ address }) => text(address)),
     ready: ready === 'True' || ready === 'False' ? ready : 'Unknown',
@@ -109,7 +107,7 @@ export function nodeFactsOf(node: KubeObject): NodeFacts {
 }
 
 function rolloutOf(workload: KubeObject): Rollout {
-  const status = part(workload.status);
+  const status = objectOf(workload.status);
   const perNode = workload.kind === 'DaemonSet';
   return {
     kind: workload.kind,
@@ -118,7 +116,7 @@ function rolloutOf(workload: KubeObject): Rollout {
     uid: uidOf(workload),
     generation: count(workload.metadata.generation, 1),
     observedGeneration: count(status.observedGeneration),
-    desired: perNode ? count(status.desiredNumberScheduled) : count(part(workload.spec).replicas, 1),
+    desired: perNode ? count(status.desiredNumberScheduled) : count(objectOf(workload.spec).replicas, 1),
     updated: count(perNode ? status.updatedNumberScheduled : status.updatedReplicas),
     ready: count(perNode ? status.numberReady : status.readyReplicas),
   };
@@ -167,7 +165,7 @@ export function expectCentral(
 }
 
 function pendingOf(pod: KubeObject): ExpectedCentral['pending'][number] {
-  const scheduled = list(pod.status?.conditions).find(({ type }) => type === 'PodScheduled');
+  const scheduled = objectsOf(pod.status?.conditions).find(({ type }) => type === 'PodScheduled');
   return { unschedulable: scheduled?.reason === 'Unschedulable' ? text(scheduled.message) : undefined };
 }
 
@@ -179,12 +177,12 @@ function newest(pods: readonly KubeObject[]): KubeObject | undefined {
 
 /** Where the container that has a database folder mounts it from. */
 function storageOf(pod: KubeObject, claims: readonly KubeObject[]): StorageIdentity | undefined {
-  const mounts = list(pod.spec?.containers).flatMap((container) => list(container.volumeMounts));
+  const mounts = objectsOf(pod.spec?.containers).flatMap((container) => objectsOf(container.volumeMounts));
   const mount = mounts.find(({ mountPath }) => databaseFolders.includes(text(mountPath).replace(/\/+$/, '')));
-  const volume = list(pod.spec?.volumes).find(({ name }) => mount !== undefined && name === mount.name);
-  const path = text(part(volume?.hostPath).path);
+  const volume = objectsOf(pod.spec?.volumes).find(({ name }) => mount !== undefined && name === mount.name);
+  const path = text(objectOf(volume?.hostPath).path);
   if (path !== '') return { type: 'hostPath', path };
-  const name = text(part(volume?.persistentVolumeClaim).claimName);
+  const name = text(objectOf(volume?.persistentVolumeClaim).claimName);
   const claim = claims.find((one) => nameOf(one) === name && one.metadata.namespace === pod.metadata.namespace);
   return claim === undefined ? undefined : { type: 'claim', name, uid: uidOf(claim) };
 }
@@ -227,7 +225,9 @@ export function expectChassis(look: ClusterLook, installationUID: string): Expec
   const targets = [...byNode].flatMap(([node, pods]): ChassisTarget[] => {
     const pod = newest(pods);
     if (node === '' || pod === undefined) return [];
-    const image = list(pod.metadata.ownerReferences).some(({ uid }) => dpdk.has(text(uid))) ? undefined : imageOf(pod);
+    const image = objectsOf(pod.metadata.ownerReferences).some(({ uid }) => dpdk.has(text(uid)))
+      ? undefined
+      : imageOf(pod);
     return [{ node, live: nodes.get(node), pod: podFactsOf(pod), image }];
   });
   return {

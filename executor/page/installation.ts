@@ -1,7 +1,7 @@
 /** An installation of the network as the page shows it: what its status says, and what the last round saw. Pure. */
 import { timeText } from '../../constructs/api/conditions.ts';
 import { formatDuration } from '../../constructs/lib/duration.ts';
-import type { JsonObject } from '../../constructs/lib/json.ts';
+import { type JsonObject, objectOf, objectsOf } from '../../constructs/lib/json.ts';
 import type { KubeObject } from '../kube/types.ts';
 import type { Observed } from '../network/evidence.ts';
 import { type DrainRow, freshDrain } from '../observe/drain.ts';
@@ -16,7 +16,7 @@ import {
   type MatrixView,
   pageLimits,
 } from './model.ts';
-import { conditionsView, countOf, listOf, markOfCell, objectOf, short, textOf } from './words.ts';
+import { conditionsView, countOf, markOfCell, short, textOf } from './words.ts';
 
 const cellView = ({ state, word, detail = '' }: Cell): MatrixCell => ({
   mark: markOfCell[state],
@@ -85,7 +85,7 @@ function observedDatabase(name: string, members: readonly MemberRow[]): Database
 /** One database as the status has it, where this process saw nothing itself. */
 function toldDatabase(database: JsonObject): DatabaseView {
   const leader = textOf(database.leader);
-  const members = listOf(database.members);
+  const members = objectsOf(database.members);
   const isLeader = ({ serverID }: JsonObject): boolean => leader !== '' && serverID === leader;
   return {
     name: textOf(database.name),
@@ -108,7 +108,7 @@ function toldDatabase(database: JsonObject): DatabaseView {
 
 function databasesOf(matrix: Matrix | undefined, status: JsonObject): DatabaseView[] {
   if (matrix === undefined || matrix.members.length === 0)
-    return listOf(objectOf(status.topology).databases).map(toldDatabase);
+    return objectsOf(objectOf(status.topology).databases).map(toldDatabase);
   const names = [...new Set(matrix.members.map(({ database }) => database))];
   return names.map((name) =>
     observedDatabase(

@@ -1,6 +1,6 @@
 /** A Release as the page shows it. Pure. */
 import { annotations } from '../../constructs/api/constants.ts';
-import type { JsonObject, JsonValue } from '../../constructs/lib/json.ts';
+import { type JsonObject, type JsonValue, objectOf, objectsOf } from '../../constructs/lib/json.ts';
 import type { KubeObject } from '../kube/types.ts';
 import {
   type BlockerView,
@@ -11,7 +11,7 @@ import {
   pageLimits,
   type ReleaseView,
 } from './model.ts';
-import { conditionsView, countOf, listOf, objectOf, short, textOf } from './words.ts';
+import { conditionsView, countOf, short, textOf } from './words.ts';
 
 const phaseMarks: Readonly<Record<string, Mark>> = {
   Pending: 'idle',
@@ -49,7 +49,7 @@ function phaseView(phase: JsonObject): PhaseView {
     applied: countOf(phase.applied),
     total: countOf(phase.total),
     since: textOf(phase.since),
-    gates: listOf(phase.gates)
+    gates: objectsOf(phase.gates)
       .map((gate) => gateView(gate, textOf(phase.name)))
       // Gates of a phase that has not begun are not shut: nobody has come to them.
       .map((gate) => (state === 'Pending' && !gate.bypassed ? { ...gate, mark: 'idle', word: 'not yet' } : gate)),
@@ -114,7 +114,7 @@ function loudOf(release: KubeObject): string[] {
 export function releaseView(release: KubeObject): ReleaseView {
   const status = objectOf(release.status);
   const sync = objectOf(status.sync);
-  const history = listOf(status.history);
+  const history = objectsOf(status.history);
   const ledger = objectOf(status.ledger);
   return {
     name: release.metadata.name ?? '',
@@ -128,7 +128,7 @@ export function releaseView(release: KubeObject): ReleaseView {
     ...(status.plan === undefined ? {} : { plan: planView(objectOf(status.plan)) }),
     ...(sync.blocker === undefined ? {} : { blocker: blockerView(objectOf(sync.blocker)) }),
     loud: loudOf(release),
-    phases: listOf(status.phases).map(phaseView),
+    phases: objectsOf(status.phases).map(phaseView),
     history: history.slice(0, pageLimits.history).map(historyView),
     historyMore: Math.max(0, history.length - pageLimits.history),
     ...(status.ledger === undefined
@@ -140,7 +140,7 @@ export function releaseView(release: KubeObject): ReleaseView {
             configMaps: countOf(ledger.configMaps),
           },
         }),
-    failures: listOf(status.failures).map(({ object, reason, message }) => ({
+    failures: objectsOf(status.failures).map(({ object, reason, message }) => ({
       object: textOf(object),
       reason: textOf(reason),
       message: short(textOf(message)),

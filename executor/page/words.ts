@@ -1,5 +1,5 @@
 import type { Condition } from '../../constructs/api/fields.ts';
-import { isObject, type JsonObject, type JsonValue } from '../../constructs/lib/json.ts';
+import { type JsonObject, type JsonValue, objectsOf } from '../../constructs/lib/json.ts';
 import type { CellState } from '../observe/matrix.ts';
 import { type ConditionView, type Mark, pageLimits } from './model.ts';
 
@@ -8,9 +8,6 @@ import { type ConditionView, type Mark, pageLimits } from './model.ts';
 export const textOf = (value: JsonValue | undefined): string => (typeof value === 'string' ? value : '');
 export const countOf = (value: JsonValue | undefined): number =>
   typeof value === 'number' && Number.isFinite(value) ? value : 0;
-export const listOf = (value: JsonValue | undefined): JsonObject[] =>
-  Array.isArray(value) ? value.filter(isObject) : [];
-export const objectOf = (value: JsonValue | undefined): JsonObject => (isObject(value) ? value : {});
 
 /** A message short enough for a page. */
 export const short = (message: string): string =>
@@ -50,7 +47,7 @@ function conditionView(found: JsonObject): ConditionView {
 
 /** Conditions of a status, and Ready whatever there is. */
 export function conditionsView(status: JsonObject): { ready: ConditionView; conditions: ConditionView[] } {
-  const conditions = listOf(status.conditions).map(conditionView);
+  const conditions = objectsOf(status.conditions).map(conditionView);
   const ready = conditions.find(({ type }) => type === 'Ready');
   return {
     ready: ready ?? conditionView({ type: 'Ready', reason: 'Pending', message: 'nothing is known of it yet' }),

@@ -1,7 +1,7 @@
 /** Whether one live object has got where it was meant to get, by the rules of its kind. Pure. */
 
 import type { GateState } from '../../constructs/api/release.ts';
-import { isObject, type JsonObject, type JsonValue } from '../../constructs/lib/json.ts';
+import { isObject, type JsonObject, type JsonValue, objectOf } from '../../constructs/lib/json.ts';
 import { groupOf } from '../../constructs/lib/names.ts';
 import type { KubeObject } from '../kube/types.ts';
 
@@ -15,12 +15,11 @@ const ready: Readiness = { state: 'True', reason: 'Ready', message: '' };
 const waiting = (reason: string, message: string): Readiness => ({ state: 'Unknown', reason, message });
 const failed = (reason: string, message: string): Readiness => ({ state: 'False', reason, message });
 
-const part = (value: JsonValue | undefined): JsonObject => (isObject(value) ? value : {});
 const count = (value: JsonValue | undefined, absent = 0): number => (typeof value === 'number' ? value : absent);
 
 /** A condition of `status.conditions`. */
 function conditionOf(object: KubeObject, type: string): JsonObject | undefined {
-  const { conditions } = part(object.status);
+  const { conditions } = objectOf(object.status);
   return Array.isArray(conditions) ? conditions.filter(isObject).find((entry) => entry.type === type) : undefined;
 }
 
@@ -34,7 +33,7 @@ const messageOf = (condition: JsonObject | undefined): string =>
 /** Whether the controller has seen this generation; a workload whose controller never wrote has not been seen. */
 function behind(object: KubeObject): Readiness | undefined {
   const wanted = count(object.metadata.generation, 1);
-  const { observedGeneration } = part(object.status);
+  const { observedGeneration } = objectOf(object.status);
   if (observedGeneration === undefined) return waiting('NotObserved', 'its controller has not looked at it yet');
   const seen = count(observedGeneration, -1);
   return seen >= wanted ? undefined : waiting('NotObserved', `its controller has seen generation ${seen} of ${wanted}`);
@@ -50,8 +49,8 @@ function firstOf(...checks: (Readiness | undefined)[]): Readiness {
 }
 
 function deployment(object: KubeObject): Readiness {
-  const wanted = count(part(object.spec).replicas, 1);
-  const status = part(object.status);
+  const wanted = count(objectOf(object.spec).replicas, 1);
+  const status = objectOf(object.status);
   const progressing = conditionOf(object, 'Progressing');
   const failure = conditionOf(object, 'ReplicaFailure');
   return firstOf(
@@ -71,8 +70,8 @@ function deployment(object: KubeObject): Readiness {
 }
 
 function statefulSet(object: KubeObject): Readiness {
-  const wanted = count(part(object.spec).replicas, 1);
-  const status = part(object.status);
+  const wanted = count(objectOf(object.spec).replicas, 1);
+  const status = objectOf(object.status);
   const { currentRevision, updateRevision } = status;
   return firstOf(
     behind(object),
@@ -86,8 +85,8 @@ function statefulSet(object: KubeObject): Readiness {
 }
 
 function daemonSet(object: KubeObject): Readiness {
-  const status = part(object.status);
-  const onDelete = part(part(object.spec).updateStrategy).type === 'OnDelete';
+  const status = objectOf(object.status);
+  const onDelete = objectOf(objectOf(object.spec).updateStrategy).type === 'OnDelete';
   const byHand = onDelete ? '; the others get it when somebody deletes theirs (OnDelete)' : '';
   const wanted = count(status.desiredNumberScheduled);
   return firstOf(
@@ -100,8 +99,8 @@ function daemonSet(object: KubeObject): Readiness {
 }
 
 function replicaSet(object: KubeObject): Readiness {
-  const wanted = count(part(object.spec).replicas, 1);
-  const status = part(object.status);
+  const wanted = count(objectOf(object.spec).replicas, 1);
+  const status = objectOf(object.status);
   const failure = conditionOf(object, 'ReplicaFailure');
   return firstOf(
     behind(object),
@@ -114,9 +113,10 @@ function replicaSet(object: KubeObject): Readiness {
 
 /** A pod without a controller: it runs and says so, or it has ended well. */
 function pod(object: KubeObject): Readiness {
-  const { phase } = part(object.status);
+  const { phase } = objectOf(object.status);
   if (phase === 'Succeeded') return ready;
-  if (phase === 'Failed') return failed('PodFailed', messageOf(part(object.status)) || 'its containers have failed');
+  if (phase === 'Failed')
+    return failed('PodFailed', messageOf(objectOf(object.status)) || 'its containers have failed');
   if (statusOf(conditionOf(object, 'Ready')) === 'True') return ready;
   const why = messageOf(conditionOf(object, 'Ready')) || messageOf(conditionOf(object, 'PodScheduled'));
   return waiting(
@@ -133,7 +133,7 @@ function job(object: KubeObject): Readiness {
 }
 
 function claim(object: KubeObject): Readiness {
-  const { phase } = part(object.status);
+  const { phase } = objectOf(object.status);
   if (phase === 'Bound') return ready;
   if (phase === 'Lost') return failed('ClaimLost', 'its volume is lost');
   return waiting('ClaimNotBound', `it is ${typeof phase === 'string' ? phase : 'Pending'}`);
@@ -177,7 +177,7 @@ export function readinessOf(object: KubeObject): Readiness {
 /** Readiness by one condition of a custom resource; its own generation must have been seen, where it tells. */
 export function conditionReadiness(object: KubeObject, type: string): Readiness {
   if (typeof object.metadata.deletionTimestamp === 'string') return waiting('Terminating', 'it is being deleted');
-  const { observedGeneration } = part(object.status);
+  const { observedGeneration } = objectOf(object.status);
   const wanted = count(object.metadata.generation, 1);
   if (typeof observedGeneration === 'number' && observedGeneration < wanted)
     return waiting('NotObserved', `its controller has seen generation ${observedGeneration} of ${wanted}`);

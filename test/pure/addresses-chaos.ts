@@ -13,18 +13,6 @@ import { ModelServer, modelApi } from './addresses-model.ts';
  * late each watch is, when the process dies. A run is its seed.
  */
 
-/** A small generator of numbers in [0, 1), the same for the same seed (mulberry32). */
-export function generator(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let t = state;
-    t = Math.imul(t ^ (t >>> 15), t | 1);
-    t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
-    return ((t ^ (t >>> 14)) >>> 0) / 4_294_967_296;
-  };
-}
-
 /** A request on its way. */
 interface Call {
   /** Lets the server carry it out. */

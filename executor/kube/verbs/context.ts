@@ -1,8 +1,8 @@
 /** What every verb shares: where a kind lives, and one request about it. */
 import { type Answer, type Caller, type CallOptions, type CallRequest, call, type NoAnswer } from '../call.ts';
-import { classify, parseObject, parseStatus, unanswered, warningsOf } from '../classify.ts';
+import { classify, parseObject, parseStatus, tell, unanswered, warningsOf } from '../classify.ts';
 import type { Discovery, Resource } from '../discovery.ts';
-import type { Invalid, Rejection, Subject, Written } from '../outcome.ts';
+import type { Invalid, Rejection, Subject, UpdateOutcome, Written } from '../outcome.ts';
 import { describeRef, type KubeObject, type ObjectRef } from '../types.ts';
 
 export interface VerbContext {
@@ -93,4 +93,19 @@ export function objectOf(answer: Answer): KubeObject {
 
 export function written(answer: Answer): Written {
   return { object: objectOf(answer), warnings: warningsOf(answer.headers), retried: answer.retried };
+}
+
+/** What an answer to the change of one object means; another version of it makes the change `stale`. */
+export async function updated(
+  context: VerbContext,
+  subject: Subject,
+  resource: Resource,
+  answer: Answer | NoAnswer,
+  options: CallOptions,
+): Promise<UpdateOutcome> {
+  if (answer.type === 'none') return refusal(context, subject, answer, options);
+  if (answer.status === 200) return { type: 'updated', ...written(answer) };
+  if (answer.status === 409) return { type: 'stale', message: tell(subject, parseStatus(answer.text), 409) };
+  if (isObjectAbsent(answer, resource)) return { type: 'absent' };
+  return refusal(context, subject, answer, options);
 }

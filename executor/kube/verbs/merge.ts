@@ -1,10 +1,9 @@
 import type { JsonObject } from '../../../constructs/lib/json.ts';
 import type { CallOptions } from '../call.ts';
-import { parseStatus, tell } from '../classify.ts';
 import { objectPath } from '../discovery.ts';
 import type { UpdateOutcome } from '../outcome.ts';
 import type { ObjectRef } from '../types.ts';
-import { ask, isObjectAbsent, isResource, locate, refusal, subjectOf, type VerbContext, written } from './context.ts';
+import { ask, isResource, locate, subjectOf, updated, type VerbContext } from './context.ts';
 
 /**
  * The kinds that may be merged into: those whose fields people, drivers and other controllers write as well. Their finalizers
@@ -49,10 +48,5 @@ export async function mergeShared(
     headers: { 'content-type': 'application/merge-patch+json' },
     body: JSON.stringify({ metadata, ...(spec === undefined ? {} : { spec }) }),
   } as const;
-  const answer = await ask(context, ref, request, options);
-  if (answer.type === 'none') return refusal(context, subject, answer, options);
-  if (answer.status === 200) return { type: 'updated', ...written(answer) };
-  if (answer.status === 409) return { type: 'stale', message: tell(subject, parseStatus(answer.text), 409) };
-  if (isObjectAbsent(answer, resource)) return { type: 'absent' };
-  return refusal(context, subject, answer, options);
+  return updated(context, subject, resource, await ask(context, ref, request, options), options);
 }

@@ -1,21 +1,10 @@
 /** Writes that depend on the resourceVersion they were decided on. */
 import type { JsonObject } from '../../../constructs/lib/json.ts';
-import type { Answer, CallOptions, NoAnswer } from '../call.ts';
-import { parseStatus, tell } from '../classify.ts';
-import { objectPath, type Resource } from '../discovery.ts';
-import type { Subject, UpdateOutcome } from '../outcome.ts';
+import type { CallOptions } from '../call.ts';
+import { objectPath } from '../discovery.ts';
+import type { UpdateOutcome } from '../outcome.ts';
 import { type KubeObject, type ManagedFieldsEntry, type ObjectRef, refOf } from '../types.ts';
-import {
-  ask,
-  invalid,
-  isObjectAbsent,
-  isResource,
-  locate,
-  refusal,
-  subjectOf,
-  type VerbContext,
-  written,
-} from './context.ts';
+import { ask, invalid, isResource, locate, subjectOf, updated, type VerbContext } from './context.ts';
 
 export interface StatusPatch {
   /** The version that was read; another live version makes the write `stale`. */
@@ -101,18 +90,4 @@ export async function replaceManagedFields(
     answer.type === 'answer' && answer.status === 422 && /the server rejected our request|testing/i.test(answer.text);
   if (tested) return { type: 'stale', message: `${subject.what}: another object has this name now` };
   return updated(context, subject, resource, answer, options);
-}
-
-async function updated(
-  context: VerbContext,
-  subject: Subject,
-  resource: Resource,
-  answer: Answer | NoAnswer,
-  options: CallOptions,
-): Promise<UpdateOutcome> {
-  if (answer.type === 'none') return refusal(context, subject, answer, options);
-  if (answer.status === 200) return { type: 'updated', ...written(answer) };
-  if (answer.status === 409) return { type: 'stale', message: tell(subject, parseStatus(answer.text), 409) };
-  if (isObjectAbsent(answer, resource)) return { type: 'absent' };
-  return refusal(context, subject, answer, options);
 }

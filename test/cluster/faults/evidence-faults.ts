@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { statSync } from 'node:fs';
 import { networkProbe, ports, probeContainers } from '../../../constructs/api/constants.ts';
 import { rest, systemClock } from '../../../constructs/lib/clock.ts';
-import { isObject, type JsonValue } from '../../../constructs/lib/json.ts';
+import { objectsOf } from '../../../constructs/lib/json.ts';
 import type { KubeObject } from '../../../executor/kube/types.ts';
 import type { InstallationEvidence } from '../../../executor/page/evidence.ts';
 import { findControl } from '../../../probes/unixctl/find.ts';
@@ -40,8 +40,6 @@ type Cause = (ground: Ground, node: ClusterNode) => Promise<() => Promise<void>>
 const nothing = async (): Promise<void> => undefined;
 const system = ['-n', 'kube-system'] as const;
 
-const list = (value: JsonValue | undefined) => (Array.isArray(value) ? value.filter(isObject) : []);
-
 /** The pod of a workload on a node; its label is `app`, or the name that our own workloads have. */
 async function podOn({ look }: PipelineBed, node: string, app: string): Promise<KubeObject> {
   const listed = await look.client.list({ apiVersion: 'v1', kind: 'Pod', namespace: 'kube-system' });
@@ -57,7 +55,7 @@ async function podOn({ look }: PipelineBed, node: string, app: string): Promise<
 }
 
 const containerOf = (pod: KubeObject, name: string): string => {
-  const status = list(pod.status?.containerStatuses).find((one) => one.name === name);
+  const status = objectsOf(pod.status?.containerStatuses).find((one) => one.name === name);
   if (typeof status?.containerID !== 'string') throw new Error(`${pod.metadata.name}: ${name} does not run`);
   return status.containerID;
 };

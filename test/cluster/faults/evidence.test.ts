@@ -7,7 +7,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { ports, probeContainers } from '../../../constructs/api/constants.ts';
 import { systemClock } from '../../../constructs/lib/clock.ts';
-import { getAt, isObject, type JsonObject, type JsonValue } from '../../../constructs/lib/json.ts';
+import { getAt, isObject, type JsonObject, objectsOf } from '../../../constructs/lib/json.ts';
 import type { KubeObject } from '../../../executor/kube/types.ts';
 import { conditionOf, textAt, until } from '../suite/pipeline-look.ts';
 import { type EvidenceBed, evidenceBed, type Played } from './evidence-bed.ts';
@@ -57,8 +57,6 @@ test('X1: a fresh install is Ready by VerificationComplete, and not before packe
   );
 });
 
-const list = (value: JsonValue | undefined): JsonObject[] => (Array.isArray(value) ? value.filter(isObject) : []);
-
 /** What the installation was told of in Events, by reason and count. */
 async function events(): Promise<string[]> {
   const listed = await bed().bed.look.client.list({
@@ -75,7 +73,7 @@ async function events(): Promise<string[]> {
 
 const database = async (name: string): Promise<JsonObject> => {
   const databases = getAt((await bed().bed.look.installation()) ?? {}, '/status/topology/databases');
-  return list(databases).find((one) => one.name === name) ?? {};
+  return objectsOf(databases).find((one) => one.name === name) ?? {};
 };
 
 /** UIDs of the pods of the network. */
@@ -85,7 +83,7 @@ const podUIDs = (): Promise<string> =>
 /** What else there is to see of a fault, beside conditions: answers how to look, from how it was before. */
 const besides: Partial<Record<FaultName, () => Promise<(node: string) => Promise<void>>>> = {
   'server-killed': async () => async (node) => {
-    const places = list((await database('OVN_Northbound')).members).map((member) => member.node);
+    const places = objectsOf((await database('OVN_Northbound')).members).map((member) => member.node);
     assert.is(places.length, 2, 'evidence of the others is left');
     assert.not.ok(places.includes(node), 'evidence of the dead one is gone');
   },
@@ -181,7 +179,7 @@ test('beside the pod that it replaces a sidecar finds no port: it waits, its pod
     const ready = conditionOf(pod, 'Ready');
     assert.is(ready?.status, 'True');
     assert.ok((ready?.since ?? Number.NaN) <= listening, 'its pod was Ready while it waited');
-    const restarts = list(pod?.status?.containerStatuses).map(({ name, restartCount }) => [name, restartCount]);
+    const restarts = objectsOf(pod?.status?.containerStatuses).map(({ name, restartCount }) => [name, restartCount]);
     assert.equal([...new Set(restarts.map(([, count]) => count))], [0], JSON.stringify(restarts));
   } finally {
     for (const free of taken) await free();

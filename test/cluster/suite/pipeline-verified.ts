@@ -1,5 +1,5 @@
 import * as assert from 'uvu/assert';
-import { getAt, isObject, type JsonObject } from '../../../constructs/lib/json.ts';
+import { getAt, objectsOf } from '../../../constructs/lib/json.ts';
 import type { KubeObject } from '../../../executor/kube/types.ts';
 import type { Cluster } from '../types.ts';
 import { conditionOf, type Look, textAt, until } from './pipeline-look.ts';
@@ -24,12 +24,10 @@ export const untilVerified = (look: Look, limitMs: number): Promise<KubeObject> 
     return ready?.status === 'True' && ready.reason === 'VerificationComplete' ? installation : undefined;
   });
 
-const list = (value: unknown): JsonObject[] => (Array.isArray(value) ? value.filter(isObject) : []);
-
 /** Every gate of every phase is open by itself: none was passed without looking. */
 export function expectGatesOpen(release: KubeObject | undefined): void {
-  const gates = list(release?.status?.phases).flatMap((phase) =>
-    list(phase.gates).map((gate) => ({ name: `${String(gate.type)}(${String(gate.scope)})`, gate })),
+  const gates = objectsOf(release?.status?.phases).flatMap((phase) =>
+    objectsOf(phase.gates).map((gate) => ({ name: `${String(gate.type)}(${String(gate.scope)})`, gate })),
   );
   assert.equal(
     gates.map(({ name }) => name),
@@ -79,12 +77,12 @@ export function expectTold(installation: KubeObject, cluster: Cluster): void {
   assert.is(told('TopologyRecorded').message, `3 members are as ${record} has them`);
   assert.is(textAt(installation, '/status/phase'), 'Ready');
   assert.is(told('Degraded').status, 'False', told('Degraded').message);
-  const databases = list(getAt(installation, '/status/topology/databases'));
+  const databases = objectsOf(getAt(installation, '/status/topology/databases'));
   assert.equal(
     databases.map((each) => [
       each.name,
       each.model,
-      list(each.members)
+      objectsOf(each.members)
         .map((member) => member.node)
         .sort(),
     ]),
