@@ -146,6 +146,7 @@ export class Journal {
     const problem = queuedProblem(record.span, record.desired ?? '', waitingOn(record));
     const [first] = record.problems;
     if (first?.message === problem.message) return;
+    if (record.state === 'Error') record.state = 'Syncing';
     record.problems = [problem];
     record.accepted = { status: 'False', step: problem.reason, message: problemsText([problem]) };
     this.outcome({ kind: 'waiting', reason: problem.reason, message: problemsText([problem]) });
@@ -178,8 +179,13 @@ export class Journal {
   step(step: AcceptanceStep): void {
     const { record } = this;
     record.step = step;
-    if (record.accepted.status !== 'False') record.accepted = { status: 'Unknown', step, message: '' };
+    const underWay = { status: 'Unknown', step, message: '' } as const;
+    if (record.accepted.status !== 'False') record.accepted = underWay;
     this.outcome({ kind: 'applying', reason: step, message: `${step} of payload ${record.desired ?? ''}` });
+    // A refusal stands, with its reasons, until another attempt gets beyond it.
+    if (record.accepted.status !== 'False' || record.problems.length > 0) return;
+    record.accepted = underWay;
+    this.tell();
   }
 
   /** A revision of the source is about to be fetched. */
@@ -188,9 +194,11 @@ export class Journal {
     this.tell();
   }
 
+  /** Status may be written before the end of the attempt is told: it never says that a payload is refused and not why. */
   refused(step: AcceptanceStep, problems: readonly Problem[]): void {
     const { record } = this;
     record.step = step;
+    record.problems = problems;
     record.accepted = { status: 'False', step: problems[0]?.reason ?? step, message: problemsText(problems) };
   }
 

@@ -134,6 +134,25 @@ test('a payload that was accepted before is told as accepted when it is asked fo
   assert.is(journal.record.accepted.status, 'True');
 });
 
+test('a refusal is never told without all of its reasons', () => {
+  const { journal } = journalAt();
+  const problems = ['get', 'patch'].map((verb) => ({ reason: 'AccessMissing', message: `may not ${verb}` }));
+  journal.adopt(viewOf(releaseObject()));
+  journal.step('Preconditions');
+  journal.refused('Preconditions', problems);
+  assert.equal(journal.record.problems, problems, 'before the attempt has ended');
+  journal.failed(problems, 'retry', 1000);
+  for (const step of ['Fetch', 'Verify', 'Preconditions'] as const) {
+    journal.adopt(viewOf(releaseObject()));
+    journal.step(step);
+    assert.is(journal.record.accepted.status, 'False');
+    assert.equal(journal.record.problems, problems, step);
+  }
+  journal.step('DryRun');
+  assert.equal(journal.record.problems, []);
+  assert.is(journal.record.accepted.status, 'Unknown', 'what it was refused for has passed');
+});
+
 test('a failure stays told while the same work is tried again, until it gets beyond its place', () => {
   const { journal } = journalAt();
   journal.adopt(viewOf(releaseObject()));
