@@ -68,7 +68,7 @@ async function clearPlace(directory: string, clock: Clock): Promise<void> {
         reason: 'ClusterExists',
         object: state.name,
         message: `a cluster of this name is ${state.phase}`,
-        remedy: `remove it first (down --name ${state.name}) or choose another name`,
+        remedy: `remove it first (npm run cluster -- down --name ${state.name}) or choose another name`,
       },
     ]);
   }
