@@ -64,13 +64,28 @@ export async function pullEvidence<K extends EvidenceKind>(
   const missed: string[] = [];
   for (const way of options.ways(target)) {
     const outcome = await withinLimit(options, signal, (limit) =>
-      overWay({ options, target, trust, way, signal: limit }),
+      contained(() => overWay({ options, target, trust, way, signal: limit }), target, options),
     );
     signal.throwIfAborted();
     if (outcome.type !== 'Unreachable') return settled(outcome, target, options);
     missed.push(outcome.message);
   }
   return { type: 'Unreachable', message: missed.join('; ') };
+}
+
+/** Whatever one probe sends, and wherever it meets a defect of ours: the round of all the others goes on. */
+async function contained<K extends EvidenceKind>(
+  ask: () => Promise<Ended<K>>,
+  { namespace, pod }: ProbeTarget<K>,
+  { log }: PullOptions,
+): Promise<Ended<K>> {
+  try {
+    return await ask();
+  } catch (error) {
+    // What the error says may be what the probe has sent.
+    log(`pod ${namespace}/${pod} could not be asked: ${error instanceof Error ? error.name : 'a defect'}`);
+    return { type: 'Unreadable', message: 'what it says can not be handled' };
+  }
 }
 
 /** An answer counts only when its pod is still there. */

@@ -343,6 +343,30 @@ test('a pod that was replaced meanwhile is not the one that was asked', async ()
   assert.is(container.type, 'Untrusted');
 });
 
+test('an API server that does not review a token in time costs the probe its round, and no other one', async () => {
+  const probe = await bed.start(6);
+  const { enroller, ...options } = bed.pulling([probe.port], { limitMs: 1_500 });
+  const asked = (review: typeof enroller.review) =>
+    bed.pull(targetOf(probe.subject), { ...options, enroller: { ...enroller, review } });
+  // A client ends a request that was given up with the reason of the signal.
+  const slow = await asked(
+    (_token, signal) => new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason))),
+  );
+  assert.equal(slow, {
+    type: 'Untrusted',
+    message: `port ${probe.port}: the API server did not review its token in time`,
+  });
+  const said: string[] = [];
+  const defect = await bed.pull(targetOf(probe.subject), {
+    ...options,
+    log: (message) => said.push(message),
+    enroller: { ...enroller, review: () => Promise.reject(new RangeError('secret')) },
+  });
+  assert.is(defect.type, 'Unreadable');
+  assert.equal(said, ['pod kube-system/ovs-ovn-6 could not be asked: RangeError']);
+  assert.is((await bed.pull(targetOf(probe.subject), bed.pulling([probe.port]))).type, 'Evidence');
+});
+
 test('an abort ends everything at once', async () => {
   const silent = createServer((socket) => socket.on('error', () => undefined));
   const port = await listening(silent);
