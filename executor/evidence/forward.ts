@@ -12,6 +12,9 @@ import { type Missed, type Opened, unreached, type Way } from './way.ts';
 const protocol = 'v4.channel.k8s.io';
 const channels = { data: 0, error: 1 } as const;
 
+/** Of one message, also when it comes compressed; kubelets copy in pieces of 32 KiB. */
+const webSocket = { maxPayloadSize: 256 * 1024, maxFragments: 64 } as const;
+
 export interface ForwardTarget {
   readonly namespace: string;
   readonly pod: string;
@@ -49,7 +52,9 @@ function urlOf(credentials: Credentials, { namespace, pod }: ForwardTarget, port
 function dispatcherOf({ tls, proxy }: Credentials): Dispatcher {
   const { insecure, ...material } = tls;
   const connect = { ...material, ...(insecure ? { rejectUnauthorized: false } : {}) };
-  return proxy === undefined ? new Agent({ connect }) : new ProxyAgent({ uri: proxy, requestTls: connect });
+  return proxy === undefined
+    ? new Agent({ connect, webSocket })
+    : new ProxyAgent({ uri: proxy, requestTls: connect, webSocket });
 }
 
 interface Forwarding {

@@ -1,7 +1,5 @@
-import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { rm, writeFile } from 'node:fs/promises';
-import { createServer as createHttpServer } from 'node:http';
 import { createServer, type Server } from 'node:net';
 import { type Duplex, PassThrough } from 'node:stream';
 import { createServer as createTlsServer } from 'node:tls';
@@ -10,6 +8,7 @@ import * as assert from 'uvu/assert';
 import { kubeletWay } from '../../executor/evidence/forward.ts';
 import { directWay, type Way } from '../../executor/evidence/way.ts';
 import { makeOffer } from '../../probes/server/offer.ts';
+import { forwarded, forwardServer, streamNames } from '../standins/portforward.ts';
 import { chassisCollectors, dayMs, executorBed, subjectOf, targetOf } from './evidence-bed.ts';
 
 const test = suite('evidence dial');
@@ -57,59 +56,37 @@ test('nobody there is Unreachable, by every way in turn', async () => {
   assert.equal(tried, ['direct', 'kubelet']);
 });
 
-type Told = (socket: Duplex, names: Buffer, error: Buffer) => void;
+type Told = (socket: Duplex) => void;
 
-/** A kubelet behind an API server. It names both streams of a port, and says what a case has it say of who listens there. */
+const reason = forwarded(1, Buffer.from('error forwarding port: connection refused'));
+
+/** The way through a kubelet that says what a case has it say of who listens there. */
 async function kubelet(told: Told): Promise<{ ways: () => Way[]; close(): void }> {
-  const server = createHttpServer();
-  const sockets: Duplex[] = [];
-  const frame = (channel: number, bytes: Buffer): Buffer =>
-    Buffer.concat([Buffer.of(0x82, bytes.length + 1, channel), bytes]);
-  server.on('upgrade', (request, socket) => {
-    sockets.push(socket);
-    socket.on('error', () => socket.destroy());
-    const accept = createHash('sha1')
-      .update(`${request.headers['sec-websocket-key']}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`)
-      .digest('base64');
-    const head = ['upgrade: websocket', 'connection: upgrade', 'sec-websocket-protocol: v4.channel.k8s.io'];
-    socket.write(
-      `${['HTTP/1.1 101 Switching Protocols', ...head, `sec-websocket-accept: ${accept}`].join('\r\n')}\r\n\r\n`,
-    );
-    const names = Buffer.concat([0, 1].map((channel) => frame(channel, Buffer.of(0, 0))));
-    told(socket, names, frame(1, Buffer.from('error forwarding port: connection refused')));
-  });
-  const address = `http://127.0.0.1:${await listening(server)}`;
-  const current = async () => ({ server: address, tls: { insecure: false }, headers: {} });
-  const target = targetOf(subjectOf(1));
-  return {
-    ways: () => [kubeletWay({ current, renewed: current }, target, 1_000)],
-    close() {
-      for (const socket of sockets) socket.destroy();
-      server.close();
-    },
-  };
+  const { url, close } = await forwardServer(told);
+  const current = async () => ({ server: url, tls: { insecure: false }, headers: {} });
+  return { ways: () => [kubeletWay({ current, renewed: current }, targetOf(subjectOf(1)), 1_000)], close };
 }
 
 const silences: readonly [string, Told, RegExp][] = [
-  ['a reason with the names', (to, names, error) => to.write(Buffer.concat([names, error])), /can not reach the port/],
+  ['a reason with the names', (to) => to.write(Buffer.concat([streamNames, reason])), /can not reach the port/],
   [
     'a reason after the first bytes',
-    (to, names, error) => {
-      to.write(names);
-      to.once('data', () => to.write(error));
+    (to) => {
+      to.write(streamNames);
+      to.once('data', () => to.write(reason));
     },
     /can not reach the port/,
   ],
-  ['an end with the names', (to, names) => to.end(names), /port 1: it ended/],
+  ['an end with the names', (to) => to.end(streamNames), /port 1: it ended/],
   [
     'an end after the first bytes',
-    (to, names) => {
-      to.write(names);
+    (to) => {
+      to.write(streamNames);
       to.once('data', () => to.end());
     },
     /it ended before anybody shook hands/,
   ],
-  ['nothing after the names', (to, names) => to.write(names), /nobody shook hands within 600 ms/],
+  ['nothing after the names', (to) => to.write(streamNames), /nobody shook hands within 600 ms/],
   ['nothing at all', () => undefined, /no connection in time/],
 ];
 
