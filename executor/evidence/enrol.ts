@@ -34,6 +34,16 @@ function without(answer: Exclude<Exchanged, { type: 'answer' }>): Enrolled {
   return untrusted(answer.type === 'tooLarge' ? 'what the peer asks for is too large' : answer.message);
 }
 
+/** A client gives a request up by an exception. That the API server is slow says nothing of the probe that waits for it. */
+async function reviewed({ review }: Enroller, token: string, signal: AbortSignal): Promise<TokenOutcome> {
+  try {
+    return await review(token, signal);
+  } catch (error) {
+    if (!signal.aborted) throw error;
+    return { type: 'unavailable', message: 'the API server did not review its token in time' };
+  }
+}
+
 const fingerprint = (der: Uint8Array): string => createHash('sha256').update(der).digest('hex');
 
 /**
@@ -58,7 +68,7 @@ export async function signRequest(
   const { request } = read;
   if (peer.type === 'new' && fingerprint(request.publicKey) !== fingerprint(key))
     return untrusted('the request is for another key than the one behind the connection');
-  const token = await enroller.review(wanted.token, signal);
+  const token = await reviewed(enroller, wanted.token, signal);
   if (token.type === 'refused') return untrusted(token.why);
   if (token.type === 'unavailable') return { type: 'failed', message: token.message };
   const why = refusalOf(request, token.pod, target, address);

@@ -12,6 +12,9 @@ import { type Missed, type Opened, unreached, type Way } from './way.ts';
 const protocol = 'v4.channel.k8s.io';
 const channels = { data: 0, error: 1 } as const;
 
+/** Of one message, also when it comes compressed; kubelets copy in pieces of 32 KiB. */
+const webSocket = { maxPayloadSize: 256 * 1024, maxFragments: 64 } as const;
+
 export interface ForwardTarget {
   readonly namespace: string;
   readonly pod: string;
@@ -19,10 +22,8 @@ export interface ForwardTarget {
 
 export function kubeletWay(credentials: CredentialSource, target: ForwardTarget, limitMs: number): Way {
   return async (port, signal) => {
-    const refused = (why: string): Missed => ({
-      type: 'unreachable',
-      message: `port-forward to ${target.namespace}/${target.pod} port ${port}: ${why}`,
-    });
+    const name = `port-forward to ${target.namespace}/${target.pod} port ${port}`;
+    const refused = (why: string): Missed => ({ type: 'unreachable', message: `${name}: ${why}` });
     // Encoding leaves these two as they are, and in a URL they lead up.
     if (target.pod === '.' || target.pod === '..') return refused('that is no name of a pod');
     let current: Credentials;
@@ -31,7 +32,10 @@ export function kubeletWay(credentials: CredentialSource, target: ForwardTarget,
     } catch {
       return refused('the credentials can not be read');
     }
-    return forward(current, urlOf(current, target, port), limitMs, signal, refused);
+    const opened = await forward(current, urlOf(current, target, port), { limitMs, signal, refused, name });
+    // What the kubelet says right after it has named the streams is said before anybody can listen for it.
+    if (opened.type !== 'open' || !opened.stream.destroyed) return opened;
+    return refused(opened.stream.errored?.message ?? 'it ended at once');
   };
 }
 
@@ -48,16 +52,19 @@ function urlOf(credentials: Credentials, { namespace, pod }: ForwardTarget, port
 function dispatcherOf({ tls, proxy }: Credentials): Dispatcher {
   const { insecure, ...material } = tls;
   const connect = { ...material, ...(insecure ? { rejectUnauthorized: false } : {}) };
-  return proxy === undefined ? new Agent({ connect }) : new ProxyAgent({ uri: proxy, requestTls: connect });
+  return proxy === undefined
+    ? new Agent({ connect, webSocket })
+    : new ProxyAgent({ uri: proxy, requestTls: connect, webSocket });
 }
 
-function forward(
-  credentials: Credentials,
-  url: URL,
-  limitMs: number,
-  signal: AbortSignal,
-  refused: (why: string) => Missed,
-): Promise<Opened> {
+interface Forwarding {
+  readonly limitMs: number;
+  readonly signal: AbortSignal;
+  readonly name: string;
+  readonly refused: (why: string) => Missed;
+}
+
+function forward(credentials: Credentials, url: URL, { limitMs, signal, name, refused }: Forwarding): Promise<Opened> {
   const dispatcher = dispatcherOf(credentials);
   const socket = new WebSocket(url, { protocols: protocol, dispatcher, headers: { ...credentials.headers } });
   socket.binaryType = 'arraybuffer';
@@ -76,8 +83,8 @@ function forward(
     signal.addEventListener('abort', aborted, { once: true });
     if (signal.aborted) return aborted();
     stream.on('error', (error) => end(refused(error.message)));
-    // The kubelet names the port on a stream once it is ready to carry it.
-    stream.once('ready', () => end({ type: 'open', stream }));
+    // The kubelet names the port on a stream once it is ready to carry it, which is before it dials.
+    stream.once('ready', () => end({ type: 'open', stream, unproven: name }));
     stream.once('close', () => end(refused('the API server or the kubelet refuses it')));
   });
 }

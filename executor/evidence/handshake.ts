@@ -18,6 +18,8 @@ export type Handshake =
   | { readonly type: 'untrusted'; readonly message: string }
   /** There was nobody to shake hands with. */
   | { readonly type: 'unreachable'; readonly message: string }
+  /** The stream ended before hands were shaken. */
+  | { readonly type: 'letGo'; readonly message: string }
   | { readonly type: 'hung' };
 
 export interface Secrets {
@@ -38,6 +40,8 @@ export function shakeHands(
   { authorities, identity }: Secrets,
   signal: AbortSignal,
 ): Promise<Handshake> {
+  // A stream may have ended before anybody listened for that.
+  if (stream.destroyed) return Promise.resolve(failed(stream.errored));
   return new Promise((resolve) => {
     const options: ConnectionOptions = {
       socket: stream,
@@ -62,15 +66,21 @@ export function shakeHands(
     const aborted = (): void => end({ type: 'hung' });
     signal.addEventListener('abort', aborted, { once: true });
     if (signal.aborted) return aborted();
-    socket.on('error', (error: NodeJS.ErrnoException) =>
-      end(
-        isUnreached(error)
-          ? { type: 'unreachable', message: error.message }
-          : { type: 'untrusted', message: refusalBehind(error) },
-      ),
-    );
+    socket.on('error', (error) => end(failed(error)));
+    // A stream that ends without an error ends TLS without one as well.
+    socket.once('close', () => end(failed(null)));
     socket.once('secureConnect', () => end(peerOf(socket)));
   });
+}
+
+const letGoCodes: ReadonlySet<string | undefined> = new Set(['ECONNRESET', 'EPIPE']);
+const letGoText = 'the peer closed the connection without an answer';
+
+function failed(error: NodeJS.ErrnoException | null): Handshake {
+  if (error === null || letGoCodes.has(error.code)) return { type: 'letGo', message: letGoText };
+  return isUnreached(error)
+    ? { type: 'unreachable', message: error.message }
+    : { type: 'untrusted', message: refusalBehind(error) };
 }
 
 function peerOf(socket: TLSSocket): Handshake {
@@ -96,7 +106,7 @@ export function refusalBehind(error: NodeJS.ErrnoException): string {
     return 'the peer does not believe the executor';
   if (/ALERT_CERTIFICATE_EXPIRED/.test(code))
     return "the peer takes the executor's certificate for expired: look at its clock";
-  if (code === 'ECONNRESET' || code === 'EPIPE') return 'the peer closed the connection without an answer';
+  if (letGoCodes.has(code)) return letGoText;
   return code === '' ? 'the connection failed' : code;
 }
 

@@ -10,9 +10,9 @@ import type { Trust } from '../pki/keeper.ts';
 import { renewalDue } from '../pki/rotation.ts';
 import { type Enrolled, type Enroller, handOver, signRequest } from './enrol.ts';
 import { exchange } from './exchange.ts';
-import { namesOf, type Peer, shakeHands } from './handshake.ts';
+import { type Handshake, namesOf, type Peer, shakeHands } from './handshake.ts';
 import type { ProbeTarget } from './target.ts';
-import type { Way } from './way.ts';
+import type { Open, Way } from './way.ts';
 
 export interface PullOptions {
   readonly clock: Clock;
@@ -64,13 +64,28 @@ export async function pullEvidence<K extends EvidenceKind>(
   const missed: string[] = [];
   for (const way of options.ways(target)) {
     const outcome = await withinLimit(options, signal, (limit) =>
-      overWay({ options, target, trust, way, signal: limit }),
+      contained(() => overWay({ options, target, trust, way, signal: limit }), target, options),
     );
     signal.throwIfAborted();
     if (outcome.type !== 'Unreachable') return settled(outcome, target, options);
     missed.push(outcome.message);
   }
   return { type: 'Unreachable', message: missed.join('; ') };
+}
+
+/** Whatever one probe sends, and wherever it meets a defect of ours: the round of all the others goes on. */
+async function contained<K extends EvidenceKind>(
+  ask: () => Promise<Ended<K>>,
+  { namespace, pod }: ProbeTarget<K>,
+  { log }: PullOptions,
+): Promise<Ended<K>> {
+  try {
+    return await ask();
+  } catch (error) {
+    // What the error says may be what the probe has sent.
+    log(`pod ${namespace}/${pod} could not be asked: ${error instanceof Error ? error.name : 'a defect'}`);
+    return { type: 'Unreadable', message: 'what it says can not be handled' };
+  }
 }
 
 /** An answer counts only when its pod is still there. */
@@ -128,15 +143,31 @@ async function meet<K extends EvidenceKind>(dial: Dial<K>, port: number, as?: nu
   const opened = await way(port, signal);
   if (opened.type === 'unreachable') return { ...opened, type: 'Unreachable' };
   const shaken = await shakeHands(opened.stream, { authorities: trust.authorities, identity }, signal);
+  return shaken.type === 'peer' ? { type: 'met', peer: shaken.peer } : unmet(shaken, opened, port, options);
+}
+
+/**
+ * What a handshake that failed says. Whoever accepted a connection is there, and does not answer, or answers wrongly; on a way
+ * that opens before anybody has accepted, silence and an end without a word only say that nobody was met.
+ */
+function unmet(
+  shaken: Exclude<Handshake, { type: 'peer' }>,
+  { unproven }: Open,
+  port: number,
+  { limitMs }: PullOptions,
+): Exclude<Met, { type: 'met' }> {
+  const place = unproven ?? `port ${port}`;
   switch (shaken.type) {
     case 'hung':
-      return { type: 'Hung', limitMs: options.limitMs };
+      if (unproven === undefined) return { type: 'Hung', limitMs };
+      return { type: 'Unreachable', message: `${place}: nobody shook hands within ${limitMs} ms`, late: true };
+    case 'letGo':
+      if (unproven === undefined) return untrusted(`${place}: ${shaken.message}`);
+      return { type: 'Unreachable', message: `${place}: it ended before anybody shook hands` };
     case 'unreachable':
-      return { type: 'Unreachable', message: `port ${port}: ${shaken.message}` };
+      return { type: 'Unreachable', message: `${place}: ${shaken.message}` };
     case 'untrusted':
-      return untrusted(`port ${port}: ${shaken.message}`);
-    case 'peer':
-      return { type: 'met', peer: shaken.peer };
+      return untrusted(`${place}: ${shaken.message}`);
   }
 }
 

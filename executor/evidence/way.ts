@@ -11,7 +11,14 @@ export interface Missed {
   readonly late?: true;
 }
 
-export type Opened = { readonly type: 'open'; readonly stream: Duplex } | Missed;
+export interface Open {
+  readonly type: 'open';
+  readonly stream: Duplex;
+  /** Name of a way that opens before anybody has accepted: until somebody shakes hands, nobody is known to be there. */
+  readonly unproven?: string;
+}
+
+export type Opened = Open | Missed;
 
 /** Opens a stream to a port. It answers before the signal's limit is over, and leaves nothing open when it fails. */
 export type Way = (port: number, signal: AbortSignal) => Promise<Opened>;

@@ -165,6 +165,11 @@ export function rememberMembers(
 ): Pick<DatabaseMemory, 'joining' | 'indexes'> {
   const joining: Record<string, number> = {};
   const indexes: Record<string, string> = {};
+  // What two pods tell of one server only one of them knows.
+  const tellers = Map.groupBy(
+    readings.flatMap((reading) => ('seat' in reading ? [serverKey(reading.seat.second)] : [])),
+    (server) => server,
+  );
   const keep = (key: string): void => {
     const since = memory.joining[key];
     if (since !== undefined) joining[key] = since;
@@ -175,10 +180,11 @@ export function rememberMembers(
       continue;
     }
     const { seat } = reading;
+    const server = serverKey(seat.second);
     if (seat.second.status === 'joining') joining[podKey(seat)] = memory.joining[podKey(seat)] ?? tick;
-    const [seen, before] = [seat.second.index, memory.indexes[serverKey(seat.second)]];
-    if (seen !== undefined && seat.second.sid !== undefined)
-      indexes[serverKey(seat.second)] = before !== undefined && BigInt(before) > BigInt(seen) ? before : seen;
+    const [seen, before] = [seat.second.index, memory.indexes[server]];
+    if (seen !== undefined && seat.second.sid !== undefined && tellers.get(server)?.length === 1)
+      indexes[server] = before !== undefined && BigInt(before) > BigInt(seen) ? before : seen;
   }
   // Servers that were not seen keep their index, as many as there can be; what is gone for good falls out at the end.
   for (const [server, index] of Object.entries(memory.indexes))

@@ -1,15 +1,14 @@
-import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { rm, writeFile } from 'node:fs/promises';
-import { createServer as createHttpServer } from 'node:http';
 import { createServer, type Server } from 'node:net';
-import type { Duplex } from 'node:stream';
+import { type Duplex, PassThrough } from 'node:stream';
 import { createServer as createTlsServer } from 'node:tls';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { kubeletWay } from '../../executor/evidence/forward.ts';
 import { directWay, type Way } from '../../executor/evidence/way.ts';
 import { makeOffer } from '../../probes/server/offer.ts';
+import { forwarded, forwardServer, streamNames } from '../standins/portforward.ts';
 import { chassisCollectors, dayMs, executorBed, subjectOf, targetOf } from './evidence-bed.ts';
 
 const test = suite('evidence dial');
@@ -57,51 +56,74 @@ test('nobody there is Unreachable, by every way in turn', async () => {
   assert.equal(tried, ['direct', 'kubelet']);
 });
 
-/** A kubelet behind an API server: it names both streams at once, and tells with the first bytes that nobody listens. */
-async function emptyKubelet(): Promise<{ port: number; close(): void }> {
-  const server = createHttpServer();
-  const sockets: Duplex[] = [];
-  const frame = (channel: number, bytes: Buffer): Buffer =>
-    Buffer.concat([Buffer.of(0x82, bytes.length + 1, channel), bytes]);
-  server.on('upgrade', (request, socket) => {
-    sockets.push(socket);
-    const accept = createHash('sha1')
-      .update(`${request.headers['sec-websocket-key']}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`)
-      .digest('base64');
-    const head = ['upgrade: websocket', 'connection: upgrade', 'sec-websocket-protocol: v4.channel.k8s.io'];
-    socket.write(
-      `${['HTTP/1.1 101 Switching Protocols', ...head, `sec-websocket-accept: ${accept}`].join('\r\n')}\r\n\r\n`,
-    );
-    for (const channel of [0, 1]) socket.write(frame(channel, Buffer.of(0, 0)));
-    socket.once('data', () => socket.write(frame(1, Buffer.from('error forwarding port: connection refused'))));
-    socket.on('error', () => socket.destroy());
-  });
-  const port = await listening(server);
-  return {
-    port,
-    close() {
-      for (const socket of sockets) socket.destroy();
-      server.close();
-    },
-  };
+type Told = (socket: Duplex) => void;
+
+const reason = forwarded(1, Buffer.from('error forwarding port: connection refused'));
+
+/** The way through a kubelet that says what a case has it say of who listens there. */
+async function kubelet(told: Told): Promise<{ ways: () => Way[]; close(): void }> {
+  const { url, close } = await forwardServer(told);
+  const current = async () => ({ server: url, tls: { insecure: false }, headers: {} });
+  return { ways: () => [kubeletWay({ current, renewed: current }, targetOf(subjectOf(1)), 1_000)], close };
 }
 
-test('a forwarded port that nobody listens on is Unreachable, although its stream was opened', async () => {
-  const kubelet = await emptyKubelet();
-  const current = async () => ({
-    server: `http://127.0.0.1:${kubelet.port}`,
-    tls: { insecure: false },
-    headers: {},
+const silences: readonly [string, Told, RegExp][] = [
+  ['a reason with the names', (to) => to.write(Buffer.concat([streamNames, reason])), /can not reach the port/],
+  [
+    'a reason after the first bytes',
+    (to) => {
+      to.write(streamNames);
+      to.once('data', () => to.write(reason));
+    },
+    /can not reach the port/,
+  ],
+  ['an end with the names', (to) => to.end(streamNames), /port 1: it ended/],
+  [
+    'an end after the first bytes',
+    (to) => {
+      to.write(streamNames);
+      to.once('data', () => to.end());
+    },
+    /it ended before anybody shook hands/,
+  ],
+  ['nothing after the names', (to) => to.write(streamNames), /nobody shook hands within 600 ms/],
+  ['nothing at all', () => undefined, /no connection in time/],
+];
+
+for (const [what, told, why] of silences)
+  test(`a forwarded port that nobody is known to listen on is Unreachable, although its stream opens: ${what}`, async () => {
+    const { ways, close } = await kubelet(told);
+    try {
+      const outcome = await bed.pull(targetOf(subjectOf(1)), bed.pulling([1, 2], { ways, limitMs: 600 }));
+      assert.is(outcome.type, 'Unreachable', JSON.stringify(outcome));
+      assert.match(JSON.stringify(outcome), why);
+      assert.match(JSON.stringify(outcome), /port-forward to kube-system\/ovs-ovn-1 port 1: /);
+    } finally {
+      close();
+    }
   });
-  try {
-    const target = targetOf(subjectOf(1));
-    const ways = () => [kubeletWay({ current, renewed: current }, target, 5_000)];
-    const outcome = await bed.pull(target, bed.pulling([10_674, 10_675], { ways }));
-    assert.is(outcome.type, 'Unreachable', JSON.stringify(outcome));
-    assert.match(JSON.stringify(outcome), /port 10674: the kubelet can not reach the port .*; port 10675: /);
-  } finally {
-    kubelet.close();
-  }
+
+test('whoever has shaken hands is there, by whatever way: silence after that is Hung', async () => {
+  const never = { limitMs: 60_000, collect: () => new Promise<never>(() => undefined) };
+  const probe = await bed.start(3, { collectors: { ...chassisCollectors, ovsdb: never } });
+  const forwarded: Way = async (port, signal) => {
+    const opened = await directWay('127.0.0.1', 1_000)(port, signal);
+    return opened.type === 'open' ? { ...opened, unproven: 'a way that proves nothing' } : opened;
+  };
+  const options = bed.pulling([probe.port], { limitMs: 1_500, ways: () => [forwarded] });
+  assert.equal(await bed.pull(targetOf(probe.subject), options), { type: 'Hung', limitMs: 1_500 });
+});
+
+test('a connection that is accepted and let go at once is Untrusted: somebody is there', async () => {
+  const short = createServer((socket) => socket.on('error', () => undefined).end());
+  const ended: Way = async () => ({ type: 'open', stream: new PassThrough().destroy() });
+  const outcome = await bed.pull(targetOf(subjectOf(1)), bed.pulling([await listening(short)]));
+  short.close();
+  assert.match(JSON.stringify(outcome), /Untrusted.*closed the connection without an answer/);
+  assert.equal(await bed.pull(targetOf(subjectOf(1)), bed.pulling([1], { ways: () => [ended] })), {
+    type: 'Untrusted',
+    message: 'port 1: the peer closed the connection without an answer',
+  });
 });
 
 test('the second way is taken with the same proof on both sides', async () => {
@@ -296,6 +318,30 @@ test('a pod that was replaced meanwhile is not the one that was asked', async ()
   assert.equal(outcome, { type: 'IdentityChanged', message: 'the pod was replaced' });
   const container = await bed.pull({ ...targetOf(probe.subject), container: 'other' }, bed.pulling([probe.port]));
   assert.is(container.type, 'Untrusted');
+});
+
+test('an API server that does not review a token in time costs the probe its round, and no other one', async () => {
+  const probe = await bed.start(6);
+  const { enroller, ...options } = bed.pulling([probe.port], { limitMs: 1_500 });
+  const asked = (review: typeof enroller.review) =>
+    bed.pull(targetOf(probe.subject), { ...options, enroller: { ...enroller, review } });
+  // A client ends a request that was given up with the reason of the signal.
+  const slow = await asked(
+    (_token, signal) => new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason))),
+  );
+  assert.equal(slow, {
+    type: 'Untrusted',
+    message: `port ${probe.port}: the API server did not review its token in time`,
+  });
+  const said: string[] = [];
+  const defect = await bed.pull(targetOf(probe.subject), {
+    ...options,
+    log: (message) => said.push(message),
+    enroller: { ...enroller, review: () => Promise.reject(new RangeError('secret')) },
+  });
+  assert.is(defect.type, 'Unreadable');
+  assert.equal(said, ['pod kube-system/ovs-ovn-6 could not be asked: RangeError']);
+  assert.is((await bed.pull(targetOf(probe.subject), bed.pulling([probe.port]))).type, 'Evidence');
 });
 
 test('an abort ends everything at once', async () => {

@@ -85,10 +85,31 @@ test('integers of 64 bits come through whole, and nothing larger or otherwise wr
     found.outcome === 'evidence' && found.evidence.kind === 'central' && found.evidence.facts.nb?.index,
     '9007199254740993',
   );
-  for (const index of [5, '-1', '01', '1e3', '1'.repeat(21)]) {
+  for (const index of [5, '-1', '01', '1e3', '1'.repeat(21), '18446744073709551616', 'NaN']) {
     const broken = { ...central, nb: { ...database, index } };
     assert.is(read(answer({ kind: 'central', facts: broken }), 'central').outcome, 'invalid', String(index));
   }
+});
+
+test('whatever else a probe sends is no evidence: deep, long, of other types, not in UTF-8', () => {
+  const bytes = new TextEncoder().encode(JSON.stringify(answer()));
+  bytes[bytes.indexOf(0x6e)] = 0xff;
+  const asked = { kind: 'chassis', nonce } as const;
+  assert.is(parseEvidence(bytes, asked).outcome, 'invalid');
+  const values = [null, 0, [], '', '['.repeat(200_000), '{"a":'.repeat(50_000), 'NaN', '{"schema":1e999}'];
+  for (const value of values) assert.is(read(value).outcome, 'invalid', JSON.stringify(value)?.slice(0, 20));
+  const facts = (over: JsonObject) => answer({ facts: { ...chassis, ...over } });
+  for (const wrong of [
+    answer({ observation: { startedAt: 'now', endedAt: '', elapsedMs: -1 } }),
+    answer({ complete: 'true' }),
+    answer({ problems: Array.from({ length: 17 }, () => problem) }),
+    answer({ facts: [] }),
+    facts({ controller: { connected: 'true', daemon } }),
+    facts({ controller: { connected: true, daemon: { ...daemon, startTicks: 1e300 } } }),
+    facts({ vswitchd: { bridge: { name: 'b'.repeat(65), inVswitchd: true }, daemon } }),
+    answer({ complete: false, facts: {}, problems: [{ ...problem, limitMs: 1e308 }] }),
+  ])
+    assert.is(read(wrong).outcome, 'invalid', JSON.stringify(wrong).slice(0, 300));
 });
 
 test('a component is a fact or a problem, never both and never neither', () => {

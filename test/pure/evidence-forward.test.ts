@@ -4,7 +4,9 @@ import type { AddressInfo } from 'node:net';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { kubeletWay } from '../../executor/evidence/forward.ts';
+import type { Opened } from '../../executor/evidence/way.ts';
 import type { Credentials } from '../../executor/kube/credentials.ts';
+import { forwardServer, streamNames } from '../standins/portforward.ts';
 
 test('a pod is one segment of the path, whatever its name says', async () => {
   const asked: string[] = [];
@@ -40,5 +42,30 @@ test('a pod is one segment of the path, whatever its name says', async () => {
     server.closeAllConnections();
   }
 });
+
+/** What a forwarded port comes to where this is said on it, and how long that takes. */
+async function answered(bytes: Buffer, proxied: boolean): Promise<{ opened: Opened; tookMs: number }> {
+  const { url, close } = await forwardServer((socket) => socket.write(bytes));
+  const proxy = proxied ? { proxy: url } : {};
+  const current = async (): Promise<Credentials> => ({ server: url, tls: { insecure: false }, headers: {}, ...proxy });
+  const from = performance.now();
+  try {
+    const way = kubeletWay({ current, renewed: current }, { namespace: 'a', pod: 'b' }, 3_000);
+    const opened = await way(8_080, new AbortController().signal);
+    if (opened.type === 'open') opened.stream.destroy();
+    return { opened, tookMs: performance.now() - from };
+  } finally {
+    close();
+  }
+}
+
+for (const proxied of [false, true])
+  test(`a message that would fill the memory ends the stream before it is there${proxied ? ', behind a proxy too' : ''}`, async () => {
+    assert.is((await answered(streamNames, proxied)).opened.type, 'open');
+    const large = Buffer.from([0x82, 127, 0, 0, 0, 0, 4, 0, 0, 0]);
+    const { opened, tookMs } = await answered(large, proxied);
+    assert.is(opened.type, 'unreachable');
+    assert.ok(tookMs < 2_500, 'nobody waits for the rest of it');
+  });
 
 test.run();

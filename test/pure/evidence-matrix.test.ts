@@ -11,8 +11,10 @@ import {
   readyOf,
   type Seen,
   type Snapshot,
+  storyOf,
 } from '../cluster/faults/evidence-judge.ts';
 import { type Fault, faults, faultTable, movesOn } from '../cluster/faults/evidence-matrix.ts';
+import { probeCounts, stillFailing } from '../cluster/faults/evidence-probes.ts';
 
 /** The judge of the fault matrix: exactly the right conditions, in time, and nothing else. */
 
@@ -131,6 +133,41 @@ test('back is back for all, and only what is mended may move on the way', () => 
   assert.is(repair([...way, write(8), write(9, { OVNDBReady: open })], [9.5], 10).type, 'waiting', 'it left again');
   assert.is(repair([write(3, { NetworkReady: open })], [4], 5).type, 'wrong');
   assert.is(repair(way, [6], 32).type, 'wrong', 'too late');
+});
+
+test('what went wrong is told with what was seen, in its order', () => {
+  const seen = seenOf([write(5, { OVNDBReady: open }), write(8, { OVNDBReady: down })], [0.5, 6], 9);
+  assert.equal(storyOf(seen), [
+    '  4.0 s: OVNDBReady Unknown EvidenceMoved: it was started anew',
+    '  4.0 s: Degraded Unknown Unknown: ',
+    '  4.0 s: Ready Unknown Unknown: ',
+    '  5.0 s: a round ended',
+    `  7.0 s: OVNDBReady False DaemonDown: ${down.message}`,
+    '  7.0 s: Degraded True True: ',
+    '  7.0 s: Ready False False: ',
+  ]);
+});
+
+test('a probe that failed is at rest once one has passed that began later', () => {
+  const metrics = (passed: number, failed: number): string =>
+    ['successful', 'failed']
+      .map((result, n) => {
+        const labels = `container="c",namespace="kube-system",pod="p",pod_uid="u",probe_type="Readiness",result="${result}"`;
+        return `prober_probe_total{${labels}} ${n === 0 ? passed : failed}`;
+      })
+      .concat('prober_probe_duration_seconds_sum{container="c",pod="p"} 0.5')
+      .join('\n');
+  const of = (passed: number, failed: number) => probeCounts(metrics(passed, failed));
+  assert.equal([...of(3, 1)], [['Readiness of p/c u', { passed: 3, failed: 1 }]]);
+  const nobody = new Set<string>();
+  const bad = new Set(['Readiness of p/c u']);
+  assert.equal(stillFailing(nobody, undefined, of(3, 1)), nobody, 'of before the first look nothing is known');
+  assert.equal(stillFailing(nobody, of(3, 1), of(3, 2)), bad);
+  assert.equal(stillFailing(bad, of(3, 2), of(3, 2)), bad, 'no news');
+  assert.equal(stillFailing(bad, of(3, 2), of(4, 3)), bad, 'which came last nobody knows');
+  assert.equal(stillFailing(bad, of(4, 3), of(5, 3)), nobody);
+  assert.equal(stillFailing(bad, of(4, 3), new Map()), nobody, 'a container that is gone');
+  assert.equal(stillFailing(nobody, new Map(), of(0, 1)), bad, 'one that is new');
 });
 
 test('every fault names reasons of the table, moves what Ready rests on, and tells which node', () => {

@@ -93,6 +93,13 @@ test('4.10: an index that goes backwards within one cluster is lost data; a new 
   assert.is(judge(anew, 'clustered', 1, before.memory).condition.status, 'True');
 });
 
+test("an index that two pods tell of one server is nobody's: the server is not held to it afterwards", () => {
+  const stolen = { sid: uuidOf(2), index: '18446744073709551615' };
+  const { condition, memory } = judge(centralRound(3, withNb(3, stolen)));
+  assert.is(condition.reason, 'ServerIDTwice');
+  assert.is(judge(centralRound(3), 'clustered', 1, memory).condition.status, 'True');
+});
+
 test('G2: a shared beginning of two ids names nobody: addresses tell them apart', () => {
   const twin = `${uuidOf(2).slice(0, 4)}1111-0000-4000-8000-000000000000`;
   const members = [four(1), four(2), { ...four(3), sid: twin.slice(0, 4) }];

@@ -3,12 +3,16 @@ import { text } from '../fields.ts';
 
 /** Field types that the facts of several kinds share. What a newer probe adds is read over, so objects are open. */
 
+const largest64 = '18446744073709551615';
+
 /** Unsigned 64-bit integer as a decimal string: numbers of JSON lose the low digits beyond 2^53. */
 export const decimal64 = () =>
   z
     .string()
     .max(20)
-    .regex(/^(0|[1-9][0-9]{0,19})$/);
+    .regex(/^(0|[1-9][0-9]{0,19})$/)
+    // Of one length, texts of digits stand in the order of their numbers.
+    .refine((text) => text.length < largest64.length || text <= largest64);
 
 /** Milliseconds that something took or was allowed to take. */
 export const milliseconds = () => z.int().min(0).max(86_400_000);

@@ -12,9 +12,15 @@ export interface EvidenceBed extends Ground {
   /** Name of the node of the executor that leads. */
   leaderNode(): Promise<string>;
   /** Makes a fault, judges it, looks at what else there is to see, mends it, judges that. @throws Error with what was wrong. */
-  play(fault: Fault & { readonly name: FaultName }, look?: (node: string) => Promise<void>): Promise<Played>;
+  play(fault: Fault & { readonly name: FaultName }, besides?: Besides): Promise<Played>;
   close(): Promise<void>;
 }
+
+/**
+ * What else there is to see of a fault, beside conditions. It is called at rest, right before the fault is made, and answers
+ * how to look while that lasts.
+ */
+export type Besides = (node: string) => Promise<() => Promise<void>>;
 
 /** How long it took until a fault was told, and until all was well again; undefined where nothing moves. */
 export interface Played {
@@ -30,6 +36,8 @@ const backLimitMs = 45_000;
 /** Beyond which nothing is waited for, with three rounds of which each waits for a daemon that hangs. */
 const patienceMs = 120_000;
 const heldRounds = 3;
+/** For everything to be well again: a pod whose probe failed waits for the next one, and the slowest have 15 seconds. */
+const restLimitMs = 120_000;
 const mostMoves = 8;
 
 const databaseFolder = '/etc/origin/ovn';
@@ -58,14 +66,14 @@ export async function evidenceBed(observeEvery: string | undefined): Promise<Evi
     disks,
     watch,
     leaderNode,
-    async play(fault, lookAt = async () => undefined) {
+    async play(fault, besides = async () => async () => undefined) {
       const { name, follow = {}, touched = [] } = fault;
-      let before = await watch.rest(60_000);
+      let before = await watch.rest(restLimitMs);
       let place = placeOf(fault, watch.report(), await leaderNode());
       // Leaders and the active northd may be on three nodes: then two of them have to come together.
       for (let n = 0; place === undefined && n < mostMoves; n += 1) {
         await moveLeader({ bed, disks }, watch.report());
-        before = await watch.rest(60_000);
+        before = await watch.rest(restLimitMs);
         place = placeOf(fault, watch.report(), await leaderNode());
       }
       if (place === undefined) throw new Error(`${name}: no node is fit for it`);
@@ -73,9 +81,10 @@ export async function evidenceBed(observeEvery: string | undefined): Promise<Evi
       const prepare = grounds[name];
       if (prepare !== undefined) {
         await prepare({ bed, disks }, node);
-        before = await watch.rest(60_000);
+        before = await watch.rest(restLimitMs);
       }
       const moves = movesOn(fault, node.name);
+      const lookAt = await besides(node.name);
       const causedAt = systemClock.monotonic();
       const mend = await causes[name]({ bed, disks }, node);
       let toldMs: number;
@@ -87,7 +96,7 @@ export async function evidenceBed(observeEvery: string | undefined): Promise<Evi
           (seen) => judgeFault(seen, moves, Object.keys(follow), { limitMs: toldLimitMs, rounds: heldRounds }),
           patienceMs,
         );
-        await lookAt(node.name);
+        await lookAt();
       } finally {
         mendedAt = systemClock.monotonic();
         await mend();

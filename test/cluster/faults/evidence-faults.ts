@@ -54,6 +54,19 @@ async function podOn({ look }: PipelineBed, node: string, app: string): Promise<
   return found;
 }
 
+/** Runs a command in a container of a workload's pod on a node, and answers what it prints. */
+export async function inContainer(
+  bed: PipelineBed,
+  node: ClusterNode,
+  { app, container }: { readonly app: string; readonly container: string },
+  argv: readonly string[],
+): Promise<string> {
+  const { metadata } = await podOn(bed, node.name, app);
+  return bed.cluster.kubectl([...system, 'exec', metadata.name ?? '', '-c', container, '--', ...argv]);
+}
+
+const central = { app: 'ovn-central', container: 'ovn-central' } as const;
+
 const containerOf = (pod: KubeObject, name: string): string => {
   const status = objectsOf(pod.status?.containerStatuses).find((one) => one.name === name);
   if (typeof status?.containerID !== 'string') throw new Error(`${pod.metadata.name}: ${name} does not run`);
@@ -92,14 +105,12 @@ async function northd(node: ClusterNode, command: 'pause' | 'resume'): Promise<v
 
 /** Writes a value of so many bytes to NB; the log gets it twice, since the client leaves its command there as a comment. */
 async function writeNorthbound(bed: PipelineBed, node: ClusterNode, bytes: number): Promise<void> {
-  const pod = await podOn(bed, node.name, 'ovn-central');
   const db = '--db=unix:/var/run/ovn/ovnnb_db.sock';
   const value = randomBytes(Math.ceil(bytes / 2))
     .toString('hex')
     .slice(0, bytes);
   const set = ['set', 'NB_Global', '.', `external_ids:filler=${value}`];
-  const inside = ['-c', 'ovn-central', '--', 'ovn-nbctl', '--timeout=10', db, '--no-leader-only', ...set];
-  await bed.cluster.kubectl([...system, 'exec', pod.metadata.name ?? '', ...inside]);
+  await inContainer(bed, node, central, ['ovn-nbctl', '--timeout=10', db, '--no-leader-only', ...set]);
 }
 
 /** Size of a file once nothing is written to it any more. */
@@ -142,9 +153,7 @@ const away = (all: readonly ClusterNode[], node: ClusterNode): ClusterNode => {
 
 /** Starts the server of NB in its container as the script once did; the script, which is stopped, does not know. */
 async function startServer(bed: PipelineBed, node: ClusterNode, { commandLine }: Found): Promise<void> {
-  const { metadata } = await podOn(bed, node.name, 'ovn-central');
-  const again = [...commandLine.trim().split(' '), '--detach'];
-  await bed.cluster.kubectl([...system, 'exec', metadata.name ?? '', '-c', 'ovn-central', '--', ...again]);
+  await inContainer(bed, node, central, [...commandLine.trim().split(' '), '--detach']);
 }
 
 /** What has to be so before a fault is made. */

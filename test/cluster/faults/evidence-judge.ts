@@ -210,3 +210,23 @@ export function judgeRepair(seen: Seen, touched: readonly string[], { limitMs, r
   if (ended < rounds) return { type: 'waiting', why: `${ended} of ${rounds} rounds have ended since` };
   return { type: 'right', afterMs: since - seen.doneAt };
 }
+
+/** What was seen since something was done, a line for each change, for whoever has to find out why it was wrong. */
+export function storyOf({
+  from,
+  doneAt,
+  snapshots,
+  rounds,
+}: Pick<Seen, 'from' | 'doneAt' | 'snapshots' | 'rounds'>): string[] {
+  const told: { at: number; text: string }[] = rounds
+    .filter((at) => at > doneAt)
+    .map((at) => ({ at, text: 'a round ended' }));
+  let before = from;
+  for (const snapshot of snapshots) {
+    for (const type of [...parts, derived.degraded, derived.ready])
+      if (said(snapshot.conditions[type]) !== said(before.conditions[type]))
+        told.push({ at: snapshot.at, text: `${type} ${said(snapshot.conditions[type])}` });
+    before = snapshot;
+  }
+  return told.toSorted((a, b) => a.at - b.at).map(({ at, text }) => `  ${seconds(at - doneAt)}: ${text}`);
+}

@@ -9,7 +9,16 @@ import { askLeader } from '../../../executor/page/ask.ts';
 import type { InstallationEvidence } from '../../../executor/page/evidence.ts';
 import { type Look, until } from '../suite/pipeline-look.ts';
 import type { Cluster } from '../types.ts';
-import { type ConditionState, type Judged, parts, type Seen, type Snapshot, type Status } from './evidence-judge.ts';
+import {
+  type ConditionState,
+  type Judged,
+  parts,
+  type Seen,
+  type Snapshot,
+  type Status,
+  storyOf,
+} from './evidence-judge.ts';
+import { PodWatch } from './evidence-pods.ts';
 
 const statuses: readonly string[] = ['True', 'False', 'Unknown'] satisfies Status[];
 
@@ -22,9 +31,22 @@ function snapshotOf(object: KubeObject, at: number): Snapshot {
   return { at, conditions };
 }
 
+/** What of a status is not as it is when nothing is wrong. */
+function unwell(snapshot: Snapshot | undefined): string | undefined {
+  const { conditions = {} } = snapshot ?? {};
+  const open = parts.filter((type) => conditions[type]?.status !== 'True');
+  if (open.length > 0) return open.map((type) => `${type}: ${conditions[type]?.message ?? 'absent'}`).join('; ');
+  const { Ready, Degraded } = conditions;
+  if (Ready?.reason !== 'VerificationComplete') return `Ready: ${Ready?.message ?? 'absent'}`;
+  return Degraded?.status === 'False' ? undefined : `Degraded: ${Degraded?.message ?? 'absent'}`;
+}
+
 const askEveryMs = 500;
 /** An age is told in whole milliseconds, by another clock. */
 const inexactMs = 50;
+
+/** So many rounds in a row have to find everything well before it counts as being so. */
+const wellRounds = 3;
 
 /** An answer about the last round, and between when and when it was given. */
 interface Answered {
@@ -40,6 +62,7 @@ const isNew = (last: Answered | undefined, { from, ageMs }: Answered): boolean =
 export class Watch {
   readonly #snapshots: Snapshot[] = [];
   readonly #rounds: number[] = [];
+  readonly #pods = new PodWatch();
   #report: InstallationEvidence | undefined;
 
   /** Watches until the signal aborts. */
@@ -54,7 +77,7 @@ export class Watch {
           this.#snapshots.push(snapshotOf(event.object, systemClock.monotonic()));
       },
     });
-    await Promise.all([reflector.run(signal), this.#ask(look, cluster, signal)]);
+    await Promise.all([reflector.run(signal), this.#ask(look, cluster, signal), this.#pods.run(look, cluster, signal)]);
   }
 
   async #ask(look: Look, cluster: Cluster, signal: AbortSignal): Promise<void> {
@@ -93,22 +116,28 @@ export class Watch {
     return this.#snapshots.filter((one) => one.at > at);
   }
 
-  /** Waits until everything is well, and has been until another round has just ended: the next one is a whole pause away. */
+  /**
+   * Waits until everything is well and at rest: no pod has anything left of what was before, and several rounds in a row found
+   * nothing. Another one has just ended then: the next one is a whole pause away.
+   */
   rest(limitMs: number): Promise<Snapshot> {
+    const from = systemClock.monotonic();
     let ended: number | undefined;
     return until(
       'everything to be well',
       limitMs,
       async (saw) => {
         const snapshot = this.latest();
-        const { conditions = {} } = snapshot ?? {};
-        const open = parts.filter((type) => conditions[type]?.status !== 'True');
-        saw(open.map((type) => `${type}: ${conditions[type]?.message ?? 'absent'}`).join('; '));
-        const well = conditions.Ready?.reason === 'VerificationComplete' && conditions.Degraded?.status === 'False';
-        if (open.length > 0 || !well) ended = undefined;
-        else if (ended === undefined) ended = this.#rounds.length;
-        else if (this.#rounds.length > ended) return snapshot;
-        return undefined;
+        const why = this.#pods.unrest(from) ?? unwell(snapshot);
+        if (why !== undefined || snapshot === undefined) {
+          saw(why ?? 'there is no status yet');
+          ended = undefined;
+          return undefined;
+        }
+        ended ??= this.#rounds.length;
+        const rounds = this.#rounds.length - ended;
+        saw(`well for ${rounds} of ${wellRounds} rounds`);
+        return rounds >= wellRounds ? snapshot : undefined;
       },
       20,
     );
@@ -139,7 +168,10 @@ export class Watch {
       },
       50,
     );
-    if (answer.type === 'wrong') throw new Error(`${what}: ${answer.why}`);
+    if (answer.type === 'wrong') {
+      const seen = { from, doneAt, snapshots: this.since(doneAt), rounds: this.#rounds };
+      throw new Error([`${what}: ${answer.why}`, ...storyOf(seen)].join('\n'));
+    }
     return answer.afterMs;
   }
 }
