@@ -3,7 +3,7 @@ import { argoOf, deliveryPath } from '../api/cluster.ts';
 import { annotations } from '../api/constants.ts';
 import { kinds, refusedInGit } from '../api/kinds/index.ts';
 import { reportsOutcome } from '../api/kinds/kind.ts';
-import { metallbAnnotations } from '../api/metallb.ts';
+import { metallbAnnotations, metallbGroup } from '../api/metallb.ts';
 import { courierFolders, type Unit, unitFolder } from '../api/tree.ts';
 import type { JsonObject } from '../lib/json.ts';
 import { groupOf, identityOf } from '../lib/names.ts';
@@ -102,7 +102,8 @@ const ledgerData = (): Record<string, string> => ({
   }),
 });
 
-const pinAnnotations = [metallbAnnotations.addresses, metallbAnnotations.pinned];
+/** With a pool that there is none of the driver takes an address off a Service that keeps it. */
+const pinAnnotations = [metallbAnnotations.addresses, metallbAnnotations.pinned, `${metallbGroup}/address-pool`];
 
 /** Definitions must be served, and accounts have their rights, before what needs them; Argo CD hardly waits by itself. */
 const waves: Readonly<Record<string, number>> = {

@@ -3,7 +3,7 @@ import type { Allowlist } from '../../api/addresses-settings.ts';
 import { addressesOf } from '../../api/addresses-settings.ts';
 import type { ClusterSpec } from '../../api/cluster.ts';
 import { roleName } from '../../api/constants.ts';
-import { metallbAnnotations, metallbChoices } from '../../api/metallb.ts';
+import { metallbChoices, metallbProvisioner } from '../../api/metallb.ts';
 import type { JsonObject } from '../../lib/json.ts';
 import type { NamedManifest } from '../manifest.ts';
 import { administrators, isOneOf, list, policy } from '../policies.ts';
@@ -11,6 +11,8 @@ import { administrators, isOneOf, list, policy } from '../policies.ts';
 /** Policies of the API server about claims and Services. They need no webhook, and so can not be down. */
 
 type Spec = Pick<ClusterSpec, 'executor' | 'allow' | 'addresses'>;
+
+const text = (value: string): string => JSON.stringify(value);
 
 const serviceAccount = (namespace: string, name: string): string => `system:serviceaccount:${namespace}:${name}`;
 
@@ -45,8 +47,6 @@ const annotation = (object: string, key: string): string =>
 
 const unchanged = (key: string): string => `${annotation('object', key)} == ${annotation('oldObject', key)}`;
 
-const text = (value: string): string => JSON.stringify(value);
-
 const how = (setting: string): string =>
   `let an administrator name who may in spec.addresses.admission.${setting} of cluster.yaml`;
 
@@ -73,10 +73,14 @@ function addressNames(spec: Spec, { allowedUsers, allowedGroups }: Allowlist): N
 const loadBalancerIP = (object: string): string =>
   `(${object} != null && has(${object}.spec.loadBalancerIP) ? ${object}.spec.loadBalancerIP : "")`;
 
-const keysUnchanged = (keys: readonly string[]): string => `${list(keys)}.all(key, ${unchanged('key')})`;
+/** Everything that the driver notes on Services; by that it knows what is its own to take off again. */
+const marks = `${metallbProvisioner}/`;
 
-/** Annotations by which somebody gets an address, or makes the driver take one away. */
-const guardedKeys: readonly string[] = [...metallbChoices, metallbAnnotations.pinned];
+/** Annotations by which somebody gets an address, or makes the driver take one away, are as they were. */
+const choicesUnchanged = [
+  `${list(metallbChoices)}.all(key, ${unchanged('key')})`,
+  `[object, oldObject].all(each, each == null || !has(each.metadata.annotations) || each.metadata.annotations.all(key, !key.startsWith(${text(marks)}) || ${unchanged('key')}))`,
+].join(' && ');
 
 /** Who may choose addresses of MetalLB: anybody else could use what is reserved, or have a pin taken off that is not theirs. */
 function pins(spec: Spec, { allowedUsers, allowedGroups }: Allowlist): NamedManifest[] {
@@ -84,13 +88,13 @@ function pins(spec: Spec, { allowedUsers, allowedGroups }: Allowlist): NamedMani
     matchConstraints: matching('', ['services'], ['CREATE', 'UPDATE']),
     variables: [
       allowed(spec, [roleAccount(spec), metallbAccount(spec), ...allowedUsers], allowedGroups),
-      { name: 'keys', expression: keysUnchanged(guardedKeys) },
+      { name: 'choices', expression: choicesUnchanged },
       { name: 'ip', expression: `${loadBalancerIP('object')} == ${loadBalancerIP('oldObject')}` },
     ],
     validations: [
       validation(
-        'variables.keys',
-        `only who is named may set, change or take away ${guardedKeys.join(', ')}; claim an address and annotate the Service with ${addressAnnotations.claim}, or ${how('pins')}`,
+        'variables.choices',
+        `only who is named may set, change or take away ${[...metallbChoices, `${marks}*`].join(', ')}; claim an address and annotate the Service with ${addressAnnotations.claim}, or ${how('pins')}`,
       ),
       validation(
         'variables.ip',
@@ -140,7 +144,7 @@ export function placeholderPolicy(spec: Spec): NamedManifest[] {
   const { placeholderNamespace } = addressesOf(spec).metallb;
   const same = (path: string): string =>
     `(has(object.${path}) == has(oldObject.${path}) && (!has(object.${path}) || object.${path} == oldObject.${path}))`;
-  const note = [same('spec'), same('metadata.labels'), same('metadata.ownerReferences'), keysUnchanged(guardedKeys)];
+  const note = [same('spec'), same('metadata.labels'), same('metadata.ownerReferences'), choicesUnchanged];
   return policy('keelson-address-placeholders', {
     matchConstraints: {
       namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': placeholderNamespace } },
