@@ -279,9 +279,9 @@ function ownRules(): Rule[] {
 const gatedRules = (gated: readonly ObjectIdentity[], resource: (kind: string) => string): Rule[] =>
   gated.map((target) => rule(groupOf(target.apiVersion), [resource(groupKindOf(target))], ['get'], [target.name]));
 
-/** Addresses that are in use, and who gives which: what a change of classes must leave as it is. */
+/** Addresses in use, and who gives which, are what a change of classes must leave as it is; the page follows the ledger. */
 const ledgerRules = (): Rule[] => [
-  rule(addressesGroup, ['ipaddressclasses', 'ipaddresses'], ['list']),
+  rule(addressesGroup, ['ipaddressclaims', 'ipaddressclasses', 'ipaddresses'], look),
   rule(metallbGroup, [metallbKinds.IPAddressPool], ['list']),
 ];
 

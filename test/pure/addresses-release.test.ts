@@ -5,6 +5,10 @@ import { readIPRange } from '../../constructs/lib/ip.ts';
 import type { JsonObject } from '../../constructs/lib/json.ts';
 import { type AddressView, readLedgerObject } from '../../executor/addresses/objects.ts';
 import { admitLedger, type Giver } from '../../executor/addresses/release/admit.ts';
+import type { Item } from '../../executor/apply/items.ts';
+import { prunePlan } from '../../executor/apply/prune-plan.ts';
+import { lintRuntime } from '../../executor/release/lint.ts';
+import { entry, item, ledgerOf, liveMeta, release } from './executor-support.ts';
 
 /** What of the cluster stands against a release of the ledger. */
 
@@ -120,6 +124,45 @@ test('a payload that says nothing of ranges has none to be wrong', () => {
   assert.equal(
     told({ addresses: [address('a', 'public', '203.0.113.7')], givers: [giver('IPAddressPool', 'x', '::/0')] }),
     [],
+  );
+});
+
+test('what is runtime is in no payload, and is not pruned, whoever wrote it first', () => {
+  const service = (name: string, metadata: JsonObject = {}): Item =>
+    item({ kind: 'Service', name, body: { metadata: { ...metadata } } });
+  const label = 'metallb.drivers.local.sdn.cozystack.io/placeholder';
+  const owners = [{ apiVersion: addressesApiVersion, kind: 'IPAddressClass', name: 'public', uid: 'u' }];
+  const held = service('held', { labels: { [label]: 'true' } });
+  const claim = item({ apiVersion: addressesApiVersion, kind: 'IPAddressClaim', name: 'web' });
+  const pool = item({ apiVersion: 'metallb.io/v1beta1', kind: 'IPAddressPool', name: 'iad-public' });
+  const plain = service('plain');
+  assert.equal(
+    lintRuntime([held, claim, plain]).map(({ reason, object }) => `${reason} ${object}`),
+    ['RuntimeObject Service demo/held', 'RuntimeObject IPAddressClaim.local.sdn.cozystack.io demo/web'],
+  );
+  const live = new Map([
+    [held.id, liveMeta(held, { labels: { [label]: 'true' } })],
+    [claim.id, liveMeta(claim)],
+    [pool.id, liveMeta(pool, { ownerReferences: owners })],
+    [plain.id, liveMeta(plain)],
+  ]);
+  const plan = prunePlan({
+    release,
+    ledger: ledgerOf(...[held, claim, pool, plain].map((one) => entry(one))),
+    wanted: new Set(),
+    live,
+    planned: new Set(),
+    policy: { enabled: true, maxPercent: 100, maxCount: 100 },
+    approved: false,
+    unbounded: false,
+  });
+  assert.equal(
+    plan.remove.map(({ id }) => id),
+    [plain.id],
+  );
+  assert.equal(
+    plan.dropped.map(({ id, why }) => `${why} ${id}`).sort(),
+    [held, claim, pool].map(({ id }) => `keep ${id}`).sort(),
   );
 });
 

@@ -177,7 +177,7 @@ test('the executor may look at what its gate waits for, and at the ledger', () =
       rulesOf(objectsIn((await rendered(copy)).tree, system).get(`clusterrole.${rbac}___keelson-executor.yaml`));
     assert.equal(verbsOn(await rules(), 'ipaddresses'), []);
     writeClasses(copy, publicClass);
-    assert.equal(verbsOn(await rules(), 'ipaddresses'), ['list']);
+    assert.equal(verbsOn(await rules(), 'ipaddresses'), ['list', 'watch']);
     const role = rulesOf(
       objectsIn((await rendered(copy)).tree, system).get(`role.${rbac}_keelson-system_keelson-executor.yaml`),
     );
