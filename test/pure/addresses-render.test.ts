@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { readIndex } from '../../constructs/api/payload-codec.ts';
@@ -274,6 +275,35 @@ test('with Argo CD Services keep what the driver writes on them', () =>
     const kinds = specs.spec.ignoreDifferences.map(({ kind }: Loose) => kind);
     assert.ok(kinds.includes('IPAddressClass'));
     assert.not.ok(kinds.includes('IPAddressClaim'), 'none is ever in Git');
+  }));
+
+test('with Flux the health of the tree waits for the release of the ledger', () =>
+  using(async (copy) => {
+    writeClasses(copy, publicClass);
+    const text = copy.read('cluster.yaml').replace('repository: .', 'repository: https://git.example.com/r.git');
+    copy.write('cluster.yaml', text.replace('    branch:', '    courier: flux\n    branch:'));
+    const own = objectsIn((await rendered(copy)).tree, 'courier');
+    const health = [...own.values()].find(({ metadata }) => (metadata as Loose).name === 'keelson-health') as Loose;
+    const checks = health.spec.healthChecks.map(({ kind, name }: Loose) => `${kind} ${name}`);
+    assert.ok(checks.includes('Release addresses'), checks.join());
+    assert.not.ok(
+      checks.some((check: string) => check.startsWith('IPAddress')),
+      'a class tells nothing of itself',
+    );
+  }));
+
+test('what the page on addresses shows is taken as it stands there', () =>
+  using(async (copy) => {
+    const page = readFileSync(new URL('../../docs/addresses.md', import.meta.url), 'utf8');
+    const [, shown = ''] = /## In Git\n\n```yaml\n([\s\S]*?)```/.exec(page) ?? [];
+    const [classes = '', settings = ''] = shown.split('---\n');
+    copy.write('addresses.yaml', classes);
+    copy.write('cluster.yaml', copy.read('cluster.yaml') + settings.replace(/[\s\S]*spec:\n/, ''));
+    const { args } = deploymentOf((await rendered(copy)).tree).spec.template.spec.containers[0];
+    assert.ok(args.includes('--lease-namespace=cozy-address-controller'), args.join(' '));
+    assert.ok(args.includes('--lb-class=metallb.io/lb'));
+    const { tree } = await rendered(copy);
+    assert.is(objectsIn(tree, `${payload}/50-admission`).size, 6);
   }));
 
 test('ranges of a class that no driver of ours serves are nobody’s business here', () =>
