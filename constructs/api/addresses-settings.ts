@@ -3,7 +3,7 @@ import { dnsLabel, dnsName, requiredText } from './fields.ts';
 
 /** `spec.addresses` of cluster.yaml: the role that keeps the address ledger, and who may do what with it. */
 
-const addressWorkers = ['core', 'metallb'] as const;
+const addressWorkers = ['core', 'driver'] as const;
 
 /** What the driver does with a Service that goes on using an address which is not its own any more. */
 const forcedReleases = ['never', 'deleted', 'always'] as const;

@@ -46,7 +46,7 @@ export function placeholderProblems(loaded: LoadedCluster, previous: Tree | unde
   const { workers, metallb } = addressesOf(loaded.cluster.spec);
   const now = metallb.placeholderNamespace;
   const before = formerPlaceholders(previous);
-  if (!workers.includes('metallb') || before === undefined || before === now) return [];
+  if (!workers.includes('driver') || before === undefined || before === now) return [];
   return [
     {
       reason: 'PlaceholdersMoved',

@@ -45,8 +45,8 @@ export function addressesPayload(
   );
   const access = [
     ...plain([...userRoles(), ...grants]),
-    ...(settings.workers.includes('metallb') ? placeholders(settings, origin, byClass(served, ranges)) : []),
-    ...(settings.workers.includes('metallb') ? plain(placeholderPolicy(spec)) : []),
+    ...(settings.workers.includes('driver') ? placeholders(settings, origin, byClass(served, ranges)) : []),
+    ...(settings.workers.includes('driver') ? plain(placeholderPolicy(spec)) : []),
   ];
   const gate: Gate = {
     type: 'Condition',

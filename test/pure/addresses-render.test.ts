@@ -104,7 +104,7 @@ test('the Deployment runs the pinned image with what cluster.yaml says', () =>
       'executor',
       '--role=addresses',
       '--namespace=keelson-system',
-      '--workers=core,metallb',
+      '--workers=core,driver',
       '--api-server=192.0.2.10:6443',
       '--metallb-namespace=metallb-system',
       '--placeholder-namespace=metallb-iad-system',
@@ -115,7 +115,7 @@ test('the Deployment runs the pinned image with what cluster.yaml says', () =>
       '{leaseNamespace: old, metallb: {namespace: lb, placeholderNamespace: holds, loadBalancerClass: metallb.io/lb, forcedRelease: always}}',
     );
     assert.equal((await container()).args.slice(3), [
-      '--workers=core,metallb',
+      '--workers=core,driver',
       '--lease-namespace=old',
       '--api-server=192.0.2.10:6443',
       '--metallb-namespace=lb',
@@ -148,7 +148,7 @@ test('each worker brings its own rights: the core makes no address and sees no S
     assert.equal(verbsOn(core, 'ipaddresses'), ['delete', 'get', 'list', 'patch', 'watch']);
     assert.equal(verbsOn(core, 'services'), []);
     assert.not.ok([...objectsIn((await rendered(copy)).tree, payload).keys()].some((file) => /namespace_/.test(file)));
-    writeSettings(copy, '{workers: [metallb], leaseNamespace: old}');
+    writeSettings(copy, '{workers: [driver], leaseNamespace: old}');
     const driver = await cluster();
     assert.ok(verbsOn(driver, 'ipaddresses').includes('create'));
     assert.equal(verbsOn(driver, 'services'), ['get', 'list', 'patch', 'watch'], 'none is made or deleted everywhere');

@@ -31,7 +31,7 @@ function container({ spec, image }: AddressesOptions): JsonObject {
       ...['executor', '--role=addresses', `--namespace=${namespace}`, `--workers=${settings.workers.join(',')}`],
       ...(settings.leaseNamespace === undefined ? [] : [`--lease-namespace=${settings.leaseNamespace}`]),
       ...(apiServer === undefined ? [] : [`--api-server=${apiServer}`]),
-      ...(settings.workers.includes('metallb') ? driverArgs(settings) : []),
+      ...(settings.workers.includes('driver') ? driverArgs(settings) : []),
     ],
     env: [{ name: 'POD_NAME', valueFrom: { fieldRef: { apiVersion: 'v1', fieldPath: 'metadata.name' } } }],
     resources: { requests: { cpu: '20m', memory: '96Mi' }, limits: { memory: '384Mi' } },

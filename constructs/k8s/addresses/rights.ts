@@ -52,7 +52,7 @@ const leaseRules = (workers: AddressesSettings['workers']): Rule[] => {
 
 const accountIn = (namespace: string): Account => ({ name: roleName('addresses'), namespace });
 
-const has = ({ workers }: AddressesSettings, worker: 'core' | 'metallb'): boolean => workers.includes(worker);
+const has = ({ workers }: AddressesSettings, worker: 'core' | 'driver'): boolean => workers.includes(worker);
 
 /** Account of the role, and what it may do in the whole cluster. */
 export function addressesRBAC(scope: Construct, namespace: string, settings: AddressesSettings): void {
@@ -65,7 +65,7 @@ export function addressesRBAC(scope: Construct, namespace: string, settings: Add
   grant(scope, account, undefined, [
     rule('events.k8s.io', ['events'], ['create']),
     ...(has(settings, 'core') ? coreRules() : []),
-    ...(has(settings, 'metallb') ? driverRules() : []),
+    ...(has(settings, 'driver') ? driverRules() : []),
   ]);
   if (settings.leaseNamespace === undefined || settings.leaseNamespace === namespace)
     grant(scope, account, namespace, leaseRules(settings.workers));
@@ -86,7 +86,7 @@ export function addressesGrants(
     byNamespace.set(where, [...(byNamespace.get(where) ?? []), ...rules]);
   };
   if (leaseNamespace !== undefined && leaseNamespace !== namespace) add(leaseNamespace, leaseRules(settings.workers));
-  if (has(settings, 'metallb')) {
+  if (has(settings, 'driver')) {
     add(metallb.placeholderNamespace, placeholderRules());
     add(metallb.namespace, poolRules(classes));
   }
