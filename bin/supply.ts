@@ -2,7 +2,9 @@ import { access, constants } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { delimiter, isAbsolute, join, resolve } from 'node:path';
 import type { RegistryMirror } from '../constructs/api/cluster.ts';
+import { groupOf } from '../constructs/lib/names.ts';
 import { ProblemError, refuseProblems } from '../constructs/lib/problems.ts';
+import { addressesRenderer } from '../renderer/addresses/render.ts';
 import type { HelmCache } from '../renderer/cache/helm.ts';
 import { maxChartBytes } from '../renderer/charts/acquire.ts';
 import { createChartCache } from '../renderer/charts/cache.ts';
@@ -163,6 +165,9 @@ const kindsOnly = networkRenderer({
   helm: () => Promise.reject(new TypeError('no supply')),
 });
 
+const isNetwork = ({ identity }: LoadedCluster['specs'][number]): boolean =>
+  kindsOnly.kinds.includes(`${groupOf(identity.apiVersion)}/${identity.kind}`);
+
 /** What domains are opened for. */
 interface Use {
   /** Of the cluster. */
@@ -192,7 +197,7 @@ export function domains(
       domain: kindsOnly.domain,
       kinds: kindsOnly.kinds,
       async render(loaded, signal) {
-        if (loaded.specs.length === 0) return { releases: [], problems: [], warnings: [] };
+        if (!loaded.specs.some(isNetwork)) return { releases: [], problems: [], warnings: [] };
         const tools = await openTools(invocation, loaded, { folder, origins });
         try {
           return await networkRenderer(networkSupply(invocation, loaded, tools, recorder, outputs)).render(
@@ -204,5 +209,6 @@ export function domains(
         }
       },
     },
+    addressesRenderer,
   ];
 }

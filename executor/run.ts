@@ -10,6 +10,7 @@ import {
 } from '../constructs/api/constants.ts';
 import type { Clock, Random } from '../constructs/lib/clock.ts';
 import { ProblemError } from '../constructs/lib/problems.ts';
+import { addressesDomain } from './addresses/release/domain.ts';
 import { type DriftOptions, defaultDriftOptions } from './apply/drift/keeper.ts';
 import { defaultEngineOptions, type EngineOptions } from './apply/engine.ts';
 import type { AttemptInfo } from './kube/call.ts';
@@ -325,6 +326,7 @@ async function term(options: Settled, parts: Parts, lease: HeldLease, signal: Ab
         namespace,
         domains: [
           sealDomain(manifestsDomain),
+          sealDomain(addressesDomain),
           sealDomain(
             networkDomain({
               identity,

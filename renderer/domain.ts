@@ -1,4 +1,5 @@
 import type { Domain, Gate, InstallationEntry, PayloadObject, Requirement } from '../constructs/api/payload.ts';
+import type { Tree } from '../constructs/api/tree.ts';
 import type { Digest } from '../constructs/lib/digest.ts';
 import type { JsonObject } from '../constructs/lib/json.ts';
 import type { Problem } from '../constructs/lib/problems.ts';
@@ -45,6 +46,8 @@ export interface DomainOutput {
   readonly releases: readonly DomainRelease[];
   readonly problems: readonly Problem[];
   readonly warnings: readonly Problem[];
+  /** Warnings about the change from what was published before; they are told once. */
+  readonly changes?: readonly Problem[];
 }
 
 /** Renders the specs of one domain. Pure but for the bytes it asks for, which are locked by digest. */
@@ -52,7 +55,8 @@ export interface DomainRenderer {
   readonly domain: Domain;
   /** `group/Kind` of the specs that it renders. */
   readonly kinds: readonly string[];
-  render(loaded: LoadedCluster, signal?: AbortSignal): Promise<DomainOutput>;
+  /** @param previous what was published before, where that is known; nothing that is rendered hangs on it. */
+  render(loaded: LoadedCluster, signal?: AbortSignal, previous?: Tree): Promise<DomainOutput>;
 }
 
 /** Kinds that may stand at the top of a cluster folder, given the domains that are there to render them. */

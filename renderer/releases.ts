@@ -1,4 +1,5 @@
 import { fluxOf } from '../constructs/api/cluster.ts';
+import type { Tree } from '../constructs/api/tree.ts';
 import type { JsonObject } from '../constructs/lib/json.ts';
 import { describeObject, identityOf, objectId } from '../constructs/lib/names.ts';
 import type { Problem } from '../constructs/lib/problems.ts';
@@ -14,25 +15,28 @@ export async function collectReleases(
   loaded: LoadedCluster,
   domains: readonly DomainRenderer[],
   signal?: AbortSignal,
-): Promise<{ releases: DomainRelease[]; problems: Problem[]; warnings: Problem[] }> {
+  previous?: Tree,
+): Promise<{ releases: DomainRelease[]; problems: Problem[]; warnings: Problem[]; changes: Problem[] }> {
   const releases: DomainRelease[] = [];
   const problems: Problem[] = [];
   const warnings: Problem[] = [];
+  const changes: Problem[] = [];
   for (const set of loaded.manifests) {
     const made = manifestRelease(set);
     problems.push(...made.problems);
     releases.push(made.release);
   }
   for (const domain of domains) {
-    const made = await domain.render(loaded, signal);
+    const made = await domain.render(loaded, signal, previous);
     problems.push(...made.problems);
     warnings.push(...made.warnings);
+    changes.push(...(made.changes ?? []));
     releases.push(...made.releases);
   }
   releases.sort((a, b) => (a.name < b.name ? -1 : 1));
   problems.push(...ownership(loaded, releases), ...settingsProblems(loaded, releases));
   problems.push(...artifactProblems(loaded, releases));
-  return { releases, problems, warnings };
+  return { releases, problems, warnings, changes };
 }
 
 /** What decides, in the objects of a release, which strings are images. */

@@ -47,6 +47,8 @@ export interface Rendered {
   readonly releases: readonly RenderedRelease[];
   readonly tree: Tree;
   readonly warnings: readonly Problem[];
+  /** Warnings about the change from the tree that was published before. */
+  readonly changes: readonly Problem[];
 }
 
 export type RenderOutcome =
@@ -61,7 +63,7 @@ export async function renderCluster(input: RenderInput): Promise<RenderOutcome> 
   const read = loadCluster(input.source, specKinds(input.domains), input.parse);
   if (!read.ok) return read;
   const { loaded } = read;
-  const collected = await collectReleases(loaded, input.domains, input.signal);
+  const collected = await collectReleases(loaded, input.domains, input.signal, input.previous);
   const problems = [...collected.problems];
   const image = executorImage(loaded);
   problems.push(...image.problems);
@@ -77,7 +79,7 @@ export async function renderCluster(input: RenderInput): Promise<RenderOutcome> 
   const { registries } = loaded.cluster.spec;
   const unnamed = pinned.flatMap(({ release }) => pullSecretWarnings(release, registries));
   const warnings = [...loaded.warnings, ...collected.warnings, ...unnamed];
-  return { ok: true, rendered: { ...rendered, warnings } };
+  return { ok: true, rendered: { ...rendered, warnings, changes: collected.changes } };
 }
 
 function payloadContext(input: RenderInput, loaded: LoadedCluster): PayloadContext {
@@ -96,7 +98,7 @@ async function toTree(
   loaded: LoadedCluster,
   built: readonly { release: DomainRelease; payload: BuiltPayload }[],
   image: string,
-): Promise<Omit<Rendered, 'warnings'>> {
+): Promise<Omit<Rendered, 'warnings' | 'changes'>> {
   const files = new Map<string, Uint8Array>();
   const releases: RenderedRelease[] = [];
   const delivered = [];
@@ -112,7 +114,8 @@ async function toTree(
   const requires = built.flatMap(({ release }) => release.requires);
   const current = built.flatMap(({ payload }) => payload.content.phases.flatMap((p) => p.objects.map(payloadObjectId)));
   const departed = departedObjects(input.forgetKinds === true ? undefined : input.previous, new Set(current));
-  const system = systemUnit({ loaded, objects, requires, departed }, image);
+  const domainReleases = built.map(({ release }) => release);
+  const system = systemUnit({ loaded, objects, requires, departed, releases: domainReleases }, image);
   const sync = {
     '10-system': unitFiles('10-system', markSystem(loaded.cluster, system)),
     '20-releases': unitFiles('20-releases', releasesUnit(loaded, delivered)),

@@ -61,7 +61,7 @@ async function planOne(invocation: Invocation, options: Options, folder: Cluster
       folder: folder.path,
       ...(previous === undefined ? {} : { previous }),
     });
-    tellWarnings(invocation, rendered.warnings);
+    tellWarnings(invocation, [...rendered.warnings, ...rendered.changes]);
     return rendered;
   };
   const before = await standing(invocation, options, folder, renderAt);

@@ -73,7 +73,7 @@ async function publishOne(invocation: Invocation, options: Options, folder: Clus
         ...(key === undefined ? {} : { signer: key }),
         ...(place.specs?.commit === undefined ? {} : { specCommit: place.specs.commit }),
       });
-      tellWarnings(invocation, rendered.warnings);
+      tellWarnings(invocation, [...rendered.warnings, ...rendered.changes]);
       const releases = rendered.releases.map(({ name, index }) => ({ name, digest: index.digest }));
       return { tree: rendered.tree, releases };
     },

@@ -138,7 +138,7 @@ async function renderOne(context: Context, folder: ClusterFolder, source: Cluste
     ...(previous === undefined ? {} : { previous }),
     ...(specs?.commit === undefined || specs.dirty.length > 0 ? {} : { specCommit: specs.commit }),
   });
-  tellWarnings(invocation, rendered.warnings);
+  tellWarnings(invocation, [...rendered.warnings, ...rendered.changes]);
   const { tree, warnings } = rendered;
   const result = summary(rendered);
   await documents.keep();

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { addressesSettings } from './addresses-settings.ts';
 import { apiVersion } from './constants.ts';
 import {
   dnsLabel,
@@ -238,6 +239,10 @@ export const clusterSpec = z
         ],
       })
       .prefault({}),
+    addresses: addressesSettings.optional().meta({
+      description:
+        'The address ledger. It is kept wherever a class is in Git, and where this is set; take it out only after the ledger was emptied.',
+    }),
     deletionGuard: z
       .boolean()
       .default(true)

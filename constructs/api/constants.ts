@@ -226,7 +226,12 @@ export const confirmKinds: readonly string[] = [
 ];
 
 /** Kinds, as `group/Kind`, that are left in place when they leave a payload, whatever the prune policy says. */
-export const neverPrunedKinds: readonly string[] = ['/PersistentVolumeClaim', '/PersistentVolume'];
+export const neverPrunedKinds: readonly string[] = [
+  '/PersistentVolumeClaim',
+  '/PersistentVolume',
+  'local.sdn.cozystack.io/IPAddressClaim',
+  'local.sdn.cozystack.io/IPAddress',
+];
 
 /**
  * Kinds, as `group/Kind`, whose objects may be deleted and created again when their manifest asks for it and a change hits

@@ -1,10 +1,13 @@
+import { addressesRelease } from '../api/addresses.ts';
 import { argoOf, deliveryPath } from '../api/cluster.ts';
 import { annotations } from '../api/constants.ts';
 import { kinds, refusedInGit } from '../api/kinds/index.ts';
 import { reportsOutcome } from '../api/kinds/kind.ts';
+import { metallbAnnotations, metallbGroup } from '../api/metallb.ts';
 import { courierFolders, type Unit, unitFolder } from '../api/tree.ts';
 import type { JsonObject } from '../lib/json.ts';
 import { groupOf, identityOf } from '../lib/names.ts';
+import { dumpYaml } from '../lib/yaml.ts';
 import { healthData } from './health.ts';
 import { type CourierInput, type CourierObject, courierLabels } from './objects.ts';
 
@@ -59,9 +62,9 @@ const syncPolicy: JsonObject = {
   retry: { limit: 5, backoff: { duration: '5s', factor: 2, maxDuration: '1m' } },
 };
 
-const breakGlass = [annotations.hold, annotations.pin, annotations.confirmDelete].map(
-  (key) => `/metadata/annotations/${key.replaceAll('/', '~1')}`,
-);
+const annotationPointer = (key: string): string => `/metadata/annotations/${key.replaceAll('/', '~1')}`;
+
+const breakGlass = [annotations.hold, annotations.pin, annotations.confirmDelete].map(annotationPointer);
 
 /**
  * What executor and people write on objects of a unit. Argo CD copies ignored fields of the live object into what it
@@ -86,11 +89,21 @@ function ignored(unit: Unit): JsonObject[] {
 function health(input: CourierInput): CourierObject {
   const { namespace } = argoOf(input.cluster.spec.delivery);
   const metadata = { name: 'argocd-cm', namespace };
-  return {
-    folder: courierFolders.merge,
-    manifest: { apiVersion: 'v1', kind: 'ConfigMap', metadata, data: healthData(kinds.filter(reportsOutcome)) },
-  };
+  const data = { ...healthData(kinds.filter(reportsOutcome)), ...(hasLedger(input) ? ledgerData() : {}) };
+  return { folder: courierFolders.merge, manifest: { apiVersion: 'v1', kind: 'ConfigMap', metadata, data } };
 }
+
+const hasLedger = ({ releases }: CourierInput): boolean => releases.includes(addressesRelease);
+
+/** What the driver of the address ledger writes on Services, which are of any Application: no difference to make good. */
+const ledgerData = (): Record<string, string> => ({
+  'resource.customizations.ignoreDifferences.Service': dumpYaml({
+    jsonPointers: pinAnnotations.map(annotationPointer),
+  }),
+});
+
+/** With a pool that there is none of the driver takes an address off a Service that keeps it. */
+const pinAnnotations = [metallbAnnotations.addresses, metallbAnnotations.pinned, `${metallbGroup}/address-pool`];
 
 /** Definitions must be served, and accounts have their rights, before what needs them; Argo CD hardly waits by itself. */
 const waves: Readonly<Record<string, number>> = {

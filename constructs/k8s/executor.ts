@@ -18,6 +18,30 @@ export interface ExecutorOptions {
 
 const user = 65532;
 
+/** What the pods of all roles have in common: no privileges, a temporary folder, and Secrets to pull with. */
+export const plainPod = (pullSecrets: readonly string[]): JsonObject => ({
+  securityContext: {
+    runAsNonRoot: true,
+    runAsUser: user,
+    runAsGroup: user,
+    fsGroup: user,
+    seccompProfile: { type: 'RuntimeDefault' },
+  },
+  ...(pullSecrets.length === 0 ? {} : { imagePullSecrets: pullSecrets.map((secret) => ({ name: secret })) }),
+  volumes: [{ name: 'tmp', emptyDir: { sizeLimit: '64Mi' } }],
+});
+
+/** What their containers have in common. */
+export const plainContainer = (): JsonObject => ({
+  securityContext: {
+    allowPrivilegeEscalation: false,
+    capabilities: { drop: ['ALL'] },
+    readOnlyRootFilesystem: true,
+  },
+  terminationMessagePolicy: 'FallbackToLogsOnError',
+  volumeMounts: [{ name: 'tmp', mountPath: '/tmp' }],
+});
+
 /**
  * The executor's Deployment. It must run where nothing else can: on the host's network, on nodes that are not ready,
  * without cluster DNS, and without a cluster address for the API server when an address of its own is given.
@@ -62,18 +86,8 @@ function podSpec(options: ExecutorOptions, labels: JsonObject): JsonObject {
         ],
       },
     },
-    securityContext: {
-      runAsNonRoot: true,
-      runAsUser: user,
-      runAsGroup: user,
-      fsGroup: user,
-      seccompProfile: { type: 'RuntimeDefault' },
-    },
-    ...(options.pullSecrets.length === 0
-      ? {}
-      : { imagePullSecrets: options.pullSecrets.map((secret) => ({ name: secret })) }),
+    ...plainPod(options.pullSecrets),
     containers: [container(options)],
-    volumes: [{ name: 'tmp', emptyDir: { sizeLimit: '64Mi' } }],
   };
 }
 
@@ -107,12 +121,6 @@ function container(options: ExecutorOptions): JsonObject {
       requests: { cpu: '50m', memory: '128Mi' },
       limits: { memory: '512Mi' },
     },
-    securityContext: {
-      allowPrivilegeEscalation: false,
-      capabilities: { drop: ['ALL'] },
-      readOnlyRootFilesystem: true,
-    },
-    terminationMessagePolicy: 'FallbackToLogsOnError',
-    volumeMounts: [{ name: 'tmp', mountPath: '/tmp' }],
+    ...plainContainer(),
   };
 }

@@ -25,9 +25,11 @@ const executorRecords = ['retained', 'ledger', 'plan', 'report', 'uninstall', 't
 const admission = 'admissionregistration.k8s.io/v1';
 
 /** A CEL list of texts. */
-const list = (values: readonly string[]): string => `[${values.map((value) => JSON.stringify(value)).join(', ')}]`;
+export const list = (values: readonly string[]): string =>
+  `[${values.map((value) => JSON.stringify(value)).join(', ')}]`;
 
-function policy(name: string, spec: JsonObject): NamedManifest[] {
+/** A policy that refuses what its rules do not let through, and its binding; also when it can not be evaluated. */
+export function policy(name: string, spec: JsonObject): NamedManifest[] {
   const metadata = { name, labels: ownLabels, annotations: keptByCouriers };
   return [
     {
@@ -152,10 +154,14 @@ const executorAccount = ({ executor }: Spec): string =>
   `system:serviceaccount:${executor.namespace}:${roleName('executor')}`;
 
 /** Whether who asks is among these: by name, or by a group. */
-const isOneOf = (principals: readonly string[]): string =>
+export const isOneOf = (principals: readonly string[]): string =>
   `request.userInfo.username in ${list(principals)} || (has(request.userInfo.groups) && request.userInfo.groups.exists(group, group in ${list(principals)}))`;
 
-const administrators = ({ allow }: Spec): string[] => [masters, ...(allow.principals?.admins ?? [])];
+/** Who no policy binds. */
+export const administrators = ({ allow }: Pick<Spec, 'allow'>): string[] => [
+  masters,
+  ...(allow.principals?.admins ?? []),
+];
 
 /** What an administrator does for somebody who is refused. */
 const join = 'let an administrator add your user or group to spec.allow.principals.admins of cluster.yaml';

@@ -1,4 +1,5 @@
 import type { Construct } from 'constructs';
+import { addressesGroup } from '../api/addresses.ts';
 import {
   annotations,
   evidenceSecret,
@@ -9,12 +10,13 @@ import {
   trustSecret,
 } from '../api/constants.ts';
 import { kubeOVNInstallationKind } from '../api/kinds/kubeovn-installation.ts';
+import { metallbGroup, metallbKinds } from '../api/metallb.ts';
 import type { Requirement } from '../api/payload.ts';
 import { groupKindOf } from '../api/plan.ts';
 import { preflightJobs } from '../api/preflight.ts';
 import type { DepartedObject } from '../api/tree.ts';
 import { isObject, type JsonObject } from '../lib/json.ts';
-import { groupOf, identityOf, parseObjectId } from '../lib/names.ts';
+import { groupOf, identityOf, type ObjectIdentity, parseObjectId } from '../lib/names.ts';
 import { type Account, AccountBinding, rbacGroup, rbacVersion } from './binding.ts';
 import { builtinKind, crdKind, guessResource } from './kinds.ts';
 import { ManifestObject } from './manifest.ts';
@@ -33,13 +35,17 @@ export interface Rights {
   readonly requires: readonly Requirement[];
   /** Objects that earlier payloads named: until the newest one is accepted they are kept, then removed or let go. */
   readonly departed: readonly DepartedObject[];
+  /** Objects outside of the payloads that gates wait for. */
+  readonly gated: readonly ObjectIdentity[];
   /** Whether payloads are fetched from artifacts of Flux. */
   readonly artifacts: boolean;
   /** Whether probes run beside the daemons of the network. */
   readonly probes: boolean;
+  /** Whether there is a ledger of addresses. */
+  readonly ledger: boolean;
 }
 
-interface Rule extends JsonObject {
+export interface Rule extends JsonObject {
   apiGroups: string[];
   resources: string[];
   verbs: string[];
@@ -51,7 +57,7 @@ const write = ['create', 'patch', 'delete'];
 /** Lists and watches know no names. */
 const look = ['list', 'watch'];
 
-const rule = (group: string, resources: string[], verbs: string[], names?: string[]): Rule => ({
+export const rule = (group: string, resources: string[], verbs: string[], names?: string[]): Rule => ({
   apiGroups: [group],
   resources,
   verbs,
@@ -269,8 +275,18 @@ function ownRules(): Rule[] {
   ];
 }
 
+/** What gates wait for in one namespace. */
+const gatedRules = (gated: readonly ObjectIdentity[], resource: (kind: string) => string): Rule[] =>
+  gated.map((target) => rule(groupOf(target.apiVersion), [resource(groupKindOf(target))], ['get'], [target.name]));
+
+/** Addresses in use, and who gives which, are what a change of classes must leave as it is; the page follows the ledger. */
+const ledgerRules = (): Rule[] => [
+  rule(addressesGroup, ['ipaddressclaims', 'ipaddressclasses', 'ipaddresses'], look),
+  rule(metallbGroup, [metallbKinds.IPAddressPool], ['list']),
+];
+
 /** A role, and the binding that gives it to the account. */
-function grant(scope: Construct, account: Account, namespace: string | undefined, rules: Rule[]): void {
+export function grant(scope: Construct, account: Account, namespace: string | undefined, rules: Rule[]): void {
   const { name } = account;
   new ManifestObject(scope, {
     apiVersion: rbacVersion,
@@ -315,6 +331,11 @@ export function executorRBAC(scope: Construct, rights: Rights): void {
     ...(looksElsewhere(rights) ? preflightRules() : []),
     ...(watched.some((namespace) => later.includes(namespace)) ? [...evidenceRules(), ...authorityRules.beside()] : []),
     ...(rights.artifacts ? artifactRules() : []),
+    ...(rights.ledger ? ledgerRules() : []),
+    ...gatedRules(
+      rights.gated.filter(({ namespace }) => !early.includes(namespace ?? '')),
+      resource,
+    ),
     ...lookRules(targets, resource),
     ...namedRules(
       targets.filter((target) => !isEarly(target)),
@@ -331,6 +352,10 @@ export function executorRBAC(scope: Construct, rights: Rights): void {
       ...(watched.includes(namespace)
         ? [...evidenceRules(), ...authorityRules.beside(), ...authorityRules.forward(), ...preflightRules()]
         : []),
+      ...gatedRules(
+        rights.gated.filter((target) => target.namespace === namespace),
+        resource,
+      ),
       ...namedRules(here, resource),
       ...payloadRules(rights, namespace),
     ];

@@ -133,3 +133,59 @@ export const holdsIP = (block: IPBlock, { family, value }: IPAddress): boolean =
 /** Whether two blocks have an address in common. */
 export const blocksOverlap = (a: IPBlock, b: IPBlock): boolean =>
   a.family === b.family && a.first <= b.last && b.first <= a.last;
+
+/** Reads a network, a range or an address as other programs do, bits of hosts included; for what others wrote. */
+export function readIPRange(text: string): IPBlock | undefined {
+  const [base = '', prefix, ...more] = text.trim().split('/');
+  if (more.length > 0) return undefined;
+  const [from = '', to = from, ...rest] = base.split('-').map((part) => part.trim());
+  const [first, last] = [numberOf(from), numberOf(to)];
+  if (first === undefined || last === undefined || rest.length > 0 || first.family !== last.family) return undefined;
+  const { family } = first;
+  if (prefix === undefined)
+    return first.value > last.value ? undefined : { family, first: first.value, last: last.value, text };
+  const width = bitsOf[family];
+  if (from !== base || !/^[0-9]{1,3}$/.test(prefix) || Number(prefix) > width) return undefined;
+  const hosts = (1n << BigInt(width - Number(prefix))) - 1n;
+  return { family, first: first.value & ~hosts, last: first.value | hosts, text };
+}
+
+/** The number of an address as it is written: one of IPv4 that is written as IPv6 counts as IPv6 here. */
+function numberOf(text: string): { readonly family: IPFamily; readonly value: bigint } | undefined {
+  const version = text.includes('%') ? 0 : isIP(text);
+  if (version === 4) return { family: 'IPv4', value: valueOfParts(octets(text), 8n) };
+  return version === 6 ? { family: 'IPv6', value: valueOfParts(groups(text), 16n) } : undefined;
+}
+
+const mappedFirst = mapped << 32n;
+
+/** What a block holds, by family: the part of IPv6 in which addresses of IPv4 are written holds those. */
+export function byFamily(block: IPBlock): IPBlock[] {
+  const { family, first, last, text } = block;
+  const mappedLast = mappedFirst | 0xffffffffn;
+  if (family === 'IPv4' || last < mappedFirst || first > mappedLast) return [block];
+  const inside: IPBlock = {
+    family: 'IPv4',
+    first: (first < mappedFirst ? mappedFirst : first) & 0xffffffffn,
+    last: (last > mappedLast ? mappedLast : last) & 0xffffffffn,
+    text,
+  };
+  return first >= mappedFirst && last <= mappedLast ? [inside] : [block, inside];
+}
+
+/** What is left of blocks once others are taken out of them. */
+export function withoutBlocks(blocks: readonly IPBlock[], taken: readonly IPBlock[]): IPBlock[] {
+  const parts = taken.flatMap(byFamily);
+  return blocks.flatMap(byFamily).flatMap((block) => {
+    const inside = parts
+      .filter((part) => blocksOverlap(part, block))
+      .sort((a, b) => (a.first < b.first ? -1 : a.first > b.first ? 1 : 0));
+    const gaps: IPBlock[] = [];
+    let next = block.first;
+    for (const part of inside) {
+      if (part.first > next) gaps.push({ ...block, first: next, last: part.first - 1n });
+      if (part.last >= next) next = part.last + 1n;
+    }
+    return next <= block.last ? [...gaps, { ...block, first: next }] : gaps;
+  });
+}

@@ -11,6 +11,7 @@ import { type Digest, digestOf } from '../../constructs/lib/digest.ts';
 import { parseObjectId } from '../../constructs/lib/names.ts';
 import type { ObjectMeta } from '../kube/types.ts';
 import { hasMarks, type LiveIndex } from './need.ts';
+import { isRuntime } from './runtime.ts';
 
 export interface PruneCandidate {
   readonly id: string;
@@ -65,6 +66,7 @@ function isKept(entry: LedgerEntry, live: ObjectMeta): boolean {
   return (
     entry.keep === true ||
     neverPrunedKinds.includes(groupKindOfId(entry.id)) ||
+    isRuntime(live) ||
     notes[foreignAnnotations.helmResourcePolicy] === 'keep' ||
     notes[annotations.prune] === 'disabled'
   );

@@ -19,7 +19,7 @@ import type { PayloadSources, SourceRevision } from '../source/source.ts';
 import { handledBy, missingRights, neededRights } from './access.ts';
 import { approvalProblem, approvedPlan, type KnownPlan } from './approval.ts';
 import type { Classification, DomainSession, DomainTarget, SealedDomain } from './domain.ts';
-import { lintDefinition, lintMarks, lintWebhooks } from './lint.ts';
+import { lintDefinition, lintMarks, lintRuntime, lintWebhooks } from './lint.ts';
 import { type Loaded, loadPayload } from './load.ts';
 import { checkCluster, checkDependencies, checkOwners, checkRequirements, checkSpecs } from './preconditions.ts';
 import { type PlanReport, planReport, storedPlan, storeReport } from './reports.ts';
@@ -188,6 +188,7 @@ async function preconditions(
   return [
     ...checkDependencies(input.spec.dependsOn, deps.releaseOf),
     ...lintMarks(loaded.items, input.release),
+    ...lintRuntime(loaded.items),
     ...lintWebhooks(loaded.items, deps.namespace),
     ...session.admit(),
     ...(await session.check(loaded.items, deps2(deps, input))),

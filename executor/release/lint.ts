@@ -1,8 +1,11 @@
 /** Objects that would do harm, or that the engine could not keep track of. Pure. */
 import { annotations, labels, networkNamespace } from '../../constructs/api/constants.ts';
+import { refusedInGit } from '../../constructs/api/kinds/index.ts';
+import { groupKindOf } from '../../constructs/api/plan.ts';
 import { isObject, type JsonObject, type JsonValue } from '../../constructs/lib/json.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
 import { type Item, itemRef } from '../apply/items.ts';
+import { isRuntime } from '../apply/runtime.ts';
 import { describeRef, type KubeObject } from '../kube/types.ts';
 
 const list = (value: JsonValue | undefined): JsonValue[] => (Array.isArray(value) ? value : []);
@@ -27,6 +30,18 @@ export function lintMarks(items: readonly Item[], release: string): Problem[] {
       },
     ];
   });
+}
+
+/** Claims, addresses and placeholders live in the cluster alone: a payload that names them would fight with the ledger. */
+export function lintRuntime(items: readonly Item[]): Problem[] {
+  return items
+    .filter(({ entry, object }) => refusedInGit.includes(groupKindOf(entry)) || isRuntime(object.metadata))
+    .map((item) => ({
+      reason: 'RuntimeObject',
+      message: 'it is kept by whoever works in the cluster, and no payload writes or removes it',
+      object: describeRef(itemRef(item)),
+      remedy: 'take it out of Git, and render the cluster again with this version of keelson',
+    }));
 }
 
 /** Groups whose objects Keelson must be able to write while the webhook's own pods are down. */

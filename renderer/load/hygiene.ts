@@ -1,4 +1,5 @@
 import { annotations, limits } from '../../constructs/api/constants.ts';
+import { metallbAnnotations } from '../../constructs/api/metallb.ts';
 import { canonicalJson, isObject, type JsonObject } from '../../constructs/lib/json.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
 import { member, problemAt, type SourceObject } from './source.ts';
@@ -23,6 +24,7 @@ const liveAnnotations: Readonly<Record<string, string>> = {
   [annotations.confirmDelete]: 'it confirms one deletion of one live object',
   [annotations.id]: 'the renderer sets it',
   [annotations.payload]: 'the renderer sets it',
+  [metallbAnnotations.pinned]: 'the driver of the address ledger sets it, and takes off what it says is its own',
 };
 
 /** What only a live object carries. `status` and an empty creationTimestamp are dropped in silence: tools write them. */

@@ -1,6 +1,10 @@
+import { addressesGroup } from '../../constructs/api/addresses.ts';
+import { addressesOf } from '../../constructs/api/addresses-settings.ts';
 import { fluxOf } from '../../constructs/api/cluster.ts';
 import type { Requirement } from '../../constructs/api/payload.ts';
 import type { DepartedObject } from '../../constructs/api/tree.ts';
+import { addressesDeployment } from '../../constructs/k8s/addresses/deployment.ts';
+import { addressesRBAC } from '../../constructs/k8s/addresses/rights.ts';
 import { executorDeployment } from '../../constructs/k8s/executor.ts';
 import { synthesize } from '../../constructs/k8s/manifest.ts';
 import { monitoringObjects } from '../../constructs/k8s/monitoring/objects.ts';
@@ -10,6 +14,7 @@ import { definitions, systemNamespace } from '../../constructs/k8s/system.ts';
 import type { JsonObject } from '../../constructs/lib/json.ts';
 import { groupOf } from '../../constructs/lib/names.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
+import type { DomainRelease } from '../domain.ts';
 import { pinImage } from '../images/pin.ts';
 import type { LoadedCluster } from '../load/load.ts';
 import { settingsFiles } from '../load/settings.ts';
@@ -22,6 +27,7 @@ export interface SystemInput {
   readonly requires: readonly Requirement[];
   /** Objects that payloads no longer name. */
   readonly departed: readonly DepartedObject[];
+  readonly releases: readonly DomainRelease[];
 }
 
 /** The image of the executor as the lock pins it; a problem names the field of cluster.yaml. */
@@ -42,17 +48,24 @@ export function systemUnit(input: SystemInput, image: string): JsonObject[] {
   const artifacts = artifactFor.length > 0;
   const probes = spec.images.probe !== undefined;
   const evidence = probes ? observedNamespaces(input) : [];
+  const ledger = input.releases.some(({ domain }) => domain === 'addresses');
+  const gates = input.releases.flatMap(({ phases }) => phases.flatMap((phase) => phase.gates));
+  const specGroups = input.loaded.specs.map(({ identity }) => groupOf(identity.apiVersion));
+  const pullSecrets = pullSecretsOf(image, spec.registries);
   return synthesize((scope) => {
     systemNamespace(scope, spec);
-    definitions(scope, new Set(input.loaded.specs.map(({ identity }) => groupOf(identity.apiVersion))));
+    definitions(scope, new Set([...specGroups, ...(ledger ? [addressesGroup] : [])]));
     executorRBAC(scope, {
       namespace: spec.executor.namespace,
       objects: input.objects,
       requires: input.requires,
       departed: input.departed,
+      gated: gates.flatMap(({ target }) => target ?? []),
       artifacts,
       probes,
+      ledger,
     });
+    if (ledger) addressesRBAC(scope, spec.executor.namespace, addressesOf(spec));
     admissionPolicies(
       scope,
       spec,
@@ -61,11 +74,12 @@ export function systemUnit(input: SystemInput, image: string): JsonObject[] {
     executorDeployment(scope, {
       spec,
       image,
-      pullSecrets: pullSecretsOf(image, spec.registries),
+      pullSecrets,
       fluxNamespaces: artifacts ? [namespace] : [],
       // Probes are beside the daemons of an installation of the network, and nowhere else.
       evidence,
     });
+    if (ledger) addressesDeployment(scope, { spec, image, pullSecrets });
     monitoringObjects(scope, spec);
   });
 }

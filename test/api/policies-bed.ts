@@ -41,7 +41,11 @@ export async function systemObjects(principals: string, delivery = ''): Promise<
   });
 }
 
-const plural: Record<string, string> = { ValidatingAdmissionPolicy: 'validatingadmissionpolicies' };
+const plural: Record<string, string> = {
+  IPAddress: 'ipaddresses',
+  IPAddressClass: 'ipaddressclasses',
+  ValidatingAdmissionPolicy: 'validatingadmissionpolicies',
+};
 
 export function pathOf(object: JsonObject): string {
   const { apiVersion, kind } = object;

@@ -17,10 +17,11 @@ interface Atom {
 const texts = (value: JsonValue | undefined): string[] => (Array.isArray(value) ? value.map(String) : []);
 const resourceText = (group: string, resource: string): string => (group === '' ? resource : `${resource}.${group}`);
 
-/** Everything that the rendered roles of the executor grant. */
-export function grantedAtoms(rendered: Rendered): Atom[] {
+/** Everything that the rendered roles of an account grant, wherever they are. */
+export function grantedAtoms(rendered: Rendered, account = 'keelson-executor'): Atom[] {
+  const file = new RegExp(`^(sync/10-system|payload/.*)/(cluster)?role\\.[^_]+_(_|[^_]+)_${account}\\.yaml$`);
   const roles = [...rendered.tree]
-    .filter(([path]) => /^sync\/10-system\/(cluster)?role\.[^_]+_(_|[^_]+)_keelson-executor\.yaml$/.test(path))
+    .filter(([path]) => file.test(path))
     .map(([path, bytes]) => parseYaml(Buffer.from(bytes).toString(), path).documents[0]?.value)
     .filter(isObject);
   return roles.flatMap(({ metadata, rules }) => {
@@ -72,6 +73,17 @@ export function unneeded(atoms: readonly Atom[], requests: readonly RequestRecor
     }
   return [...new Set(atoms.filter((atom) => !needed.has(atom)).map(atomText))].sort();
 }
+
+/** Requests that none of the rights lets through. */
+export const uncovered = (atoms: readonly Atom[], requests: readonly RequestRecord[]): string[] => [
+  ...new Set(
+    requests.flatMap((request) =>
+      verbsOf(request)
+        .filter((verb) => !atoms.some((atom) => covers(atom, request, verb)))
+        .map((verb) => `${verb} ${request.resource} ${request.namespace ?? ''}/${request.name ?? ''}`),
+    ),
+  ),
+];
 
 const atomText = ({ where, verb, resource, names }: Atom): string =>
   `${where} ${verb} ${resource}${names === undefined ? '' : ' by name'}`;

@@ -19,8 +19,10 @@ function granted(probes: boolean, objects: readonly JsonObject[]): Set<string> {
       objects,
       requires: [],
       departed: [],
+      gated: [],
       artifacts: false,
       probes,
+      ledger: false,
     }),
   );
   const atoms = rendered.flatMap((object) => {

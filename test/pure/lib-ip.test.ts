@@ -5,6 +5,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import {
   blocksOverlap,
+  byFamily,
   holdsIP,
   type IPBlock,
   ipOf,
@@ -12,6 +13,8 @@ import {
   parseIP,
   parseIPRange,
   readIP,
+  readIPRange,
+  withoutBlocks,
 } from '../../constructs/lib/ip.ts';
 
 const v4 = fc.bigInt({ min: 0n, max: 2n ** 32n - 1n }).map((value) => ipOf('IPv4', value));
@@ -156,6 +159,55 @@ test('two blocks overlap exactly when one holds an end of the other', () => {
         [of.first, of.last].some((value) => holdsIP(inside, { family: of.family, value, text: '' }));
       assert.is(blocksOverlap(one, two), ends(one, two) || ends(two, one));
     }),
+  );
+});
+
+test('what others wrote is read as they read it, bits of hosts included', () => {
+  const read = (text: string): string | undefined => {
+    const block = readIPRange(text);
+    return block === undefined ? undefined : `${block.family} ${block.first}-${block.last}`;
+  };
+  assert.is(read('0.0.0.9/29'), 'IPv4 8-15');
+  assert.is(read(' 0.0.0.1 - 0.0.0.3 '), 'IPv4 1-3');
+  assert.is(read('::7'), 'IPv6 7-7');
+  for (const text of [
+    '',
+    'x',
+    '0.0.0.1/33',
+    '0.0.0.1/',
+    '0.0.0.1-0.0.0.3/29',
+    '0.0.0.3-0.0.0.1',
+    '::1-0.0.0.3',
+    'fe80::%1/64',
+  ])
+    assert.is(read(text), undefined, text);
+});
+
+test('the part of IPv6 in which addresses of IPv4 are written holds those', () => {
+  const parts = (text: string): string[] =>
+    byFamily(readIPRange(text) as IPBlock).map(({ family, first, last }) => `${family} ${first}-${last}`);
+  assert.equal(parts('::ffff:0.0.0.8/125'), ['IPv4 8-15']);
+  assert.equal(parts('::/96'), [`IPv6 0-${2n ** 32n - 1n}`]);
+  assert.equal(parts('::/80'), [`IPv6 0-${2n ** 48n - 1n}`, `IPv4 0-${2n ** 32n - 1n}`]);
+  assert.equal(parts('::ffff:0.0.0.9-::1:0:0:5'), ['IPv6 281470681743369-281474976710661', `IPv4 9-${2n ** 32n - 1n}`]);
+  assert.equal(parts('0.0.0.8/29'), ['IPv4 8-15']);
+});
+
+test('what is left of blocks is what is in none of the others', () => {
+  const block = fc
+    .tuple(fc.nat(31), fc.nat(31))
+    .map(
+      ([a, b]): IPBlock => ({ family: 'IPv4', first: BigInt(Math.min(a, b)), last: BigInt(Math.max(a, b)), text: '' }),
+    );
+  fc.assert(
+    fc.property(fc.array(block, { maxLength: 3 }), fc.array(block, { maxLength: 4 }), (blocks, taken) => {
+      const left = withoutBlocks(blocks, taken);
+      for (let value = 0n; value < 32n; value += 1n) {
+        const within = (all: readonly IPBlock[]): boolean => all.some((one) => holdsIP(one, ipOf('IPv4', value)));
+        assert.is(within(left), within(blocks) && !within(taken), `${value}`);
+      }
+    }),
+    { numRuns: 500 },
   );
 });
 
