@@ -203,6 +203,18 @@ function pkiCommands({ program, action }: Root): void {
     .action(action(() => import('./commands/pki-rotate.ts')));
 }
 
+function addressCommands({ program, action }: Root): void {
+  const addresses = program
+    .command('addresses')
+    .description('the address ledger: who holds what, and what people do to it');
+  addresses
+    .command('list', { isDefault: true })
+    .description('who holds which address, what waits, and how full the classes are')
+    .option('--class <name>', 'one class alone')
+    .option('-n, --namespace <name>', 'claims and Services of one namespace alone')
+    .action(action(() => import('./commands/addresses-list.ts')));
+}
+
 function imageCommands({ program, action }: Root): void {
   const image = program
     .command('image')
@@ -259,6 +271,7 @@ export async function main(args: readonly string[], invocation: Invocation): Pro
   clusterCommands(made);
   keyCommands(made);
   pkiCommands(made);
+  addressCommands(made);
   imageCommands(made);
   helpCommands(made);
   try {

@@ -1,4 +1,5 @@
 import { acceptanceReasons } from './reasons/acceptance.ts';
+import { addressbookReasons } from './reasons/addressbook.ts';
 import { addressReasons } from './reasons/addresses.ts';
 import { applyReasons } from './reasons/apply.ts';
 import { drainReasons } from './reasons/drain.ts';
@@ -22,6 +23,7 @@ export const reasons: readonly Reason[] = [
   ...evidenceReasons,
   ...drainReasons,
   ...addressReasons,
+  ...addressbookReasons,
 ];
 
 const byName = new Map(reasons.map((reason) => [reason.reason, reason]));
