@@ -213,6 +213,16 @@ function addressCommands({ program, action }: Root): void {
     .option('--class <name>', 'one class alone')
     .option('-n, --namespace <name>', 'claims and Services of one namespace alone')
     .action(action(() => import('./commands/addresses-list.ts')));
+  addresses
+    .command('adopt <service>')
+    .description('show how the address that a Service is pinned to would come under the ledger; with --approve, do it')
+    .option('-n, --namespace <name>', 'namespace of the Service, and of its claim', 'default')
+    .option('--class <name>', 'class of the address; the one whose ranges hold it when absent')
+    .option('--claim <name>', 'name of the claim; that of the Service when absent')
+    .option('--approve <digest>', 'digest of the plan that was shown: carry it out')
+    .option('--audit <file>', 'what is done is appended here; keelson-adopt-NAMESPACE-SERVICE.jsonl when absent')
+    .option('--timeout <duration>', 'how long to wait for the core or the driver after each step', '2m')
+    .action(action(() => import('./commands/addresses-adopt.ts')));
 }
 
 function imageCommands({ program, action }: Root): void {

@@ -1,24 +1,31 @@
-/** Names of MetalLB, and those that the driver for it writes. Objects in clusters carry them. */
+/** Names that MetalLB and the driver for it put on objects. They are older than Keelson: objects in clusters carry them. */
 
-export const metallbApiVersion = 'metallb.io/v1beta1';
+const driver = 'metallb.drivers.local.sdn.cozystack.io';
 
-/** The driver, as classes name it in `spec.provisioner`. */
-export const metallbProvisioner = 'metallb.drivers.local.sdn.cozystack.io';
+/** Provisioner of the classes that the driver serves. */
+export const metallbProvisioner = driver;
 
-/** On a Service: the addresses that it wants, separated by commas. MetalLB still reads the older of the two. */
-export const metallbPins = ['metallb.io/loadBalancerIPs', 'metallb.universe.tf/loadBalancerIPs'] as const;
-
-/** On Services of one address: they share it. */
-export const metallbSharing = ['metallb.io/allow-shared-ip', 'metallb.universe.tf/allow-shared-ip'] as const;
-
-/** On a Service: the pin is the driver's own, and goes when the Service gives the claim up. */
-export const driverPinned = `${metallbProvisioner}/pinned`;
-
-/** Labels of Services that hold an address in MetalLB for nobody: that they are such, and the IPAddress. */
-export const placeholderLabels = {
-  placeholder: `${metallbProvisioner}/placeholder`,
-  address: `${metallbProvisioner}/ip-address`,
+export const metallbLabels = {
+  /** On a Service in the namespace of placeholders, `"true"`: it holds an address, and serves nothing. */
+  placeholder: `${driver}/placeholder`,
 } as const;
 
-/** Name of the pool, and of its advertisement, that the driver makes of a class. */
-export const driverPool = (className: string): string => `iad-${className}`;
+export const metallbAnnotations = {
+  /** On a Service, `"true"`: its pin is the driver's, and goes when the driver takes it off. */
+  pinned: `${driver}/pinned`,
+  /** On a Service: the addresses that MetalLB is to give it. */
+  addresses: 'metallb.io/loadBalancerIPs',
+} as const;
+
+/** Annotations of a Service by which MetalLB chooses its addresses; the older ones are still read. */
+export const metallbChoices: readonly string[] = ['metallb.io', 'metallb.universe.tf'].flatMap((prefix) =>
+  ['address-pool', 'loadBalancerIPs', 'allow-shared-ip'].map((name) => `${prefix}/${name}`),
+);
+
+export const metallbGroup = 'metallb.io';
+
+/** Kinds that the driver renders for a class, and their resources. */
+export const metallbKinds = { IPAddressPool: 'ipaddresspools', L2Advertisement: 'l2advertisements' } as const;
+
+/** Name of the pool of a class, and of its advertisement. */
+export const poolName = (className: string): string => `iad-${className}`;

@@ -1,5 +1,6 @@
 /** When a released address can be claimed again. */
 import type { AddressView, ClassView } from '../addresses/objects.ts';
+import { workloadOf } from './book.ts';
 
 /** `leftMs` is what is left of the delay of the class, 0 when it is over. */
 export type AddressReturn =
@@ -18,16 +19,13 @@ export type AddressReturn =
  * @param found its class; undefined when that is gone.
  * @param now milliseconds since 1970.
  */
-export function returnOf(
-  { phase, bound, held, associated }: AddressView,
-  found: ClassView | undefined,
-  now: number,
-): AddressReturn {
+export function returnOf(address: AddressView, found: ClassView | undefined, now: number): AddressReturn {
+  const { phase, bound, held } = address;
   if (phase !== 'Released') return { type: 'none' };
   const since = Date.parse(bound?.lastTransitionTime ?? '');
   const delay = found?.releaseDelayMs;
   if (delay === undefined || Number.isNaN(since)) return { type: 'byHand' };
   const leftMs = Math.max(0, since + delay - now);
   if (held) return { type: 'held', leftMs };
-  return { type: associated ? 'inUse' : 'counting', leftMs };
+  return { type: workloadOf(address) === undefined ? 'counting' : 'inUse', leftMs };
 }

@@ -1,7 +1,7 @@
 /** Ledgers to look at, as they lie in a cluster. */
 import { addressAnnotations } from '../../constructs/api/addresses.ts';
 import type { AddressPhase } from '../../constructs/api/kinds/ipaddress.ts';
-import { metallbProvisioner } from '../../constructs/api/metallb.ts';
+import { metallbLabels, metallbProvisioner } from '../../constructs/api/metallb.ts';
 import type { JsonObject } from '../../constructs/lib/json.ts';
 import type { KubeObject } from '../../executor/kube/types.ts';
 import { ledgerObject } from './addresses-model.ts';
@@ -94,3 +94,36 @@ export const claimObject = (
     status,
   };
 };
+
+export interface ServiceParts {
+  readonly pins?: Readonly<Record<string, string>>;
+  /** `spec.loadBalancerIP`. */
+  readonly field?: string;
+  readonly has?: readonly string[];
+  readonly claim?: string;
+  readonly type?: string;
+  readonly deleting?: boolean;
+  readonly placeholder?: boolean;
+  readonly uid?: string;
+  readonly labels?: Readonly<Record<string, string>>;
+}
+
+export function serviceObject(path: string, parts: ServiceParts = {}): KubeObject {
+  const [namespace = '', name = ''] = path.split('/');
+  const { pins = {}, field, has = [], claim, type = 'LoadBalancer', deleting, placeholder, uid, labels = {} } = parts;
+  return {
+    apiVersion: 'v1',
+    kind: 'Service',
+    metadata: {
+      namespace,
+      name,
+      uid: uid ?? `uid-${path}`,
+      resourceVersion: '1',
+      annotations: { ...pins, ...(claim === undefined ? {} : { [addressAnnotations.claim]: claim }) },
+      labels: { ...labels, ...(placeholder === true ? { [metallbLabels.placeholder]: 'true' } : {}) },
+      ...(deleting === true ? { deletionTimestamp: ago(0) } : {}),
+    },
+    spec: { type, ...(field === undefined ? {} : { loadBalancerIP: field }) },
+    status: { loadBalancer: { ingress: has.map((ip) => ({ ip })) } },
+  };
+}

@@ -9,5 +9,20 @@ export const addressbookReasons: readonly Reason[] = [
       'Deliver an IPAddressClass from Git; its definitions come along.',
     ],
     ['LedgerUnread', 'the address ledger can not be read: {message}', 'Use an account that may list its kinds.'],
+    ['ServiceNotAdoptable', '{service} can not be adopted: {why}', 'Adopt a Service that MetalLB gave its address.'],
+    ['PinUnusable', '{service} is not pinned to one address that it has', 'Pin it to the address that it has.'],
+    ['ClassUnusable', 'class {class} can not have the address: {why}', 'Name another class, or deliver one.'],
+    ['AddressTaken', 'IPAddress {address} is not free: {why}', 'Free the address, or leave it where it is.'],
+    ['ClaimTaken', 'claim {claim} is another one: {why}', 'Name another claim.'],
+    [
+      'StepRefused',
+      '{step} was refused: {message}',
+      'Do what the message asks for, and run the command again; it goes on where it was.',
+    ],
+    [
+      'PlanNotApproved',
+      'the plan is {digest}, not the one that was approved',
+      'Look at the plan again, and approve it.',
+    ],
   ]),
 ];
