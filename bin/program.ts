@@ -223,6 +223,10 @@ function addressCommands({ program, action }: Root): void {
     .option('--audit <file>', 'what is done is appended here; keelson-adopt-NAMESPACE-SERVICE.jsonl when absent')
     .option('--timeout <duration>', 'how long to wait for the core or the driver after each step', '2m')
     .action(action(() => import('./commands/addresses-adopt.ts')));
+  addresses
+    .command('migrate')
+    .description('propose classes for Git, and the steps that bring the Services of MetalLB under the ledger')
+    .action(action(() => import('./commands/addresses-migrate.ts')));
 }
 
 function imageCommands({ program, action }: Root): void {
