@@ -227,6 +227,12 @@ function addressCommands({ program, action }: Root): void {
     .command('migrate')
     .description('propose classes for Git, and the steps that bring the Services of MetalLB under the ledger')
     .action(action(() => import('./commands/addresses-migrate.ts')));
+  addresses
+    .command('release-finalizers')
+    .description('where the controllers are gone for good: show what waits for them; with --approve, let it go')
+    .option('--approve <digest>', 'digest of the plan that was shown: carry it out')
+    .option('--audit <file>', 'what is done is appended here', 'keelson-release-finalizers.jsonl')
+    .action(action(() => import('./commands/addresses-release-finalizers.ts')));
 }
 
 function imageCommands({ program, action }: Root): void {

@@ -20,6 +20,16 @@ export const addressbookReasons: readonly Reason[] = [
       'Do what the message asks for, and run the command again; it goes on where it was.',
     ],
     [
+      'ControllerRuns',
+      '{holder} holds a Lease of the address ledger: a controller runs',
+      'Delete claims, addresses and classes in this order while it runs.',
+    ],
+    [
+      'AuditUnwritable',
+      'the record of what is done can not be written: {message}',
+      'Name another file with --audit; nothing is written to the cluster without a record.',
+    ],
+    [
       'PlanNotApproved',
       'the plan is {digest}, not the one that was approved',
       'Look at the plan again, and approve it.',
