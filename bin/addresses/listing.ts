@@ -111,10 +111,14 @@ export function holdingsText({ classes, addresses, waiting }: Holdings, width: W
 }
 
 /** As programs read it: sizes of ranges may be beyond what numbers hold, and are texts. */
+export const usageJson = ({ family, size, counts, free }: FamilyUsage): unknown => ({
+  family,
+  size: `${size}`,
+  ...counts,
+  free: `${free}`,
+});
+
 export const holdingsJson = ({ classes, ...rest }: Holdings): unknown => ({
-  classes: classes.map(({ families, ...one }) => ({
-    ...one,
-    usage: families.map(({ family, size, counts, free }) => ({ family, size: `${size}`, ...counts, free: `${free}` })),
-  })),
+  classes: classes.map(({ families, ...one }) => ({ ...one, usage: families.map(usageJson) })),
   ...rest,
 });

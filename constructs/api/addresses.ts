@@ -27,6 +27,12 @@ export const addressFinalizers = {
 /** Leases of the workers of role `addresses`: those of the controllers before them, so that both never work at once. */
 export const addressLeases = { core: 'a4cfeeab.sdn.cozystack.io', driver: 'e1633266.iad.cozystack.io' } as const;
 
+/** The release of the ledger, and of its domain the only one. */
+export const addressesRelease = 'addresses';
+
+/** ConfigMap of that release, beside the placeholders: the networks of each class, one a line, under the name of the class. */
+export const addressRanges = 'keelson-address-ranges';
+
 /** The name that an IPAddress has by convention: `ip-203-0-113-7`, `ip-2001-db8--7`, `ip-2001-db8--0` for 2001:db8::. */
 export function addressName({ text }: IPAddress): string {
   const words = text.replaceAll(/[.:]/g, '-');

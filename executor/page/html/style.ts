@@ -79,6 +79,8 @@ th.num, td.num { text-align: right; }
 .matrix .note { white-space: normal; margin-left: 0.6em; }
 td.wide { white-space: normal; min-width: 10rem; }
 
+section > h2#addresses { font-size: 1.0625rem; font-weight: 650; margin-bottom: 0.3rem; }
+section[aria-labelledby="addresses"] { margin-top: 1rem; }
 section > h2#releases { font-size: 1.0625rem; font-weight: 650; margin: 1.75rem 0 0.6rem; }
 .release { margin-bottom: 0.75rem; }
 .release > header { display: grid; grid-template-columns: auto 1fr; gap: 0 1rem; align-items: baseline; }
