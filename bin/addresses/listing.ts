@@ -79,7 +79,7 @@ const waitingTable = (waiting: readonly WaitingClaim[], width: Width): string =>
 const words = { used: 'used', released: 'released', held: 'held', ready: 'recorded and free', pending: 'not settled' };
 
 /** `3 used, 1 held, 4 free of 8`. */
-export function usageWords({ counts, free, size }: FamilyUsage): string {
+function usageWords({ counts, free, size }: FamilyUsage): string {
   const taken = standings.flatMap((one) => (counts[one] === 0 ? [] : [`${counts[one]} ${words[one]}`]));
   return `${[...taken, `${free} free`].join(', ')} of ${size}`;
 }

@@ -53,7 +53,7 @@ function familyUsage(family: IPFamily, blocks: readonly IPBlock[], inside: reado
   return { family, size, counts, free: size - BigInt(own.length) };
 }
 
-export function usageOf(found: ClassView, addresses: readonly AddressView[]): ClassUsage {
+function usageOf(found: ClassView, addresses: readonly AddressView[]): ClassUsage {
   const blocks = joined(rangesOf(found).blocks);
   const own = addresses.filter(({ className }) => className === found.name);
   const inside = [...byIP(own).values()].filter(({ ip }) =>

@@ -30,8 +30,7 @@ export interface AdoptFacts {
   readonly services: readonly BalancedService[];
 }
 
-export const adoptSteps = ['claim', 'address', 'service'] as const;
-export type AdoptStepName = (typeof adoptSteps)[number];
+export type AdoptStepName = 'claim' | 'address' | 'service';
 
 export interface AdoptStep {
   readonly step: AdoptStepName;

@@ -51,10 +51,7 @@ function isOurs(finalizer: string, provisioners: ReadonlySet<string>): boolean {
 }
 
 /** Finalizers of an object, divided into those of the ledger's controllers and those of others. */
-export function divided(
-  finalizers: readonly string[],
-  provisioners: ReadonlySet<string>,
-): Pick<Stripping, 'remove' | 'keep'> {
+function divided(finalizers: readonly string[], provisioners: ReadonlySet<string>): Pick<Stripping, 'remove' | 'keep'> {
   return {
     remove: finalizers.filter((one) => isOurs(one, provisioners)),
     keep: finalizers.filter((one) => !isOurs(one, provisioners)),
