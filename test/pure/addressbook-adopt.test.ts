@@ -85,12 +85,15 @@ test('the digest is that of what is adopted, and stays the same while it is carr
   const claim = claimObject('tenant-a/web', { className: 'public', addressName: 'ip-203-0-113-7' });
   const address = addressObject('ip-203-0-113-7', '203.0.113.7', { claim: 'tenant-a/web' });
   const bound = addressObject('ip-203-0-113-7', '203.0.113.7', { claim: 'tenant-a/web uid-web', phase: 'Conflict' });
+  // A former claim of that name had it; who names the address gets it.
+  const released = addressObject('ip-203-0-113-7', '203.0.113.7', { claim: 'tenant-a/web', phase: 'Released' });
   const annotated = web({ claim: 'web' });
   for (const [objects, wanted] of [
     [[web(), claim], 'claim done, address create, service merge'],
     [[web(), claim, address], 'claim done, address done, service merge'],
     [[web(), claim, bound], 'claim done, address done, service merge'],
     [[annotated, claim, bound], 'claim done, address done, service done'],
+    [[web(), claim, released], 'claim done, address done, service merge'],
     // In another order, as a hand may have left it.
     [[annotated], 'claim create, address create, service done'],
     [[web(), address], 'claim create, address done, service merge'],

@@ -93,6 +93,7 @@ test('usage counts every address once, by what it is to who looks for a free one
       addressObject('g', '203.0.113.6'),
       // The same address once more, and others that are none of these ranges.
       addressObject('g2', '::ffff:203.0.113.6', { phase: 'Bound' }),
+      addressObject('g3', '203.0.113.6', { phase: 'Available' }),
       addressObject('h', '198.51.100.1', { phase: 'Bound' }),
       addressObject('i', 'nonsense'),
       addressObject('j', '203.0.113.7', { className: 'other', phase: 'Bound' }),

@@ -21,7 +21,7 @@ const objects: readonly KubeObject[] = [
   addressObject('ip-5', '203.0.113.5', { phase: 'Available' }),
   addressObject('ip-6', '2001:db8::6', { phase: 'Lost', claim: 'tenant-b/six u' }),
   addressObject('ip-9', '198.51.100.9', { className: 'gone', phase: 'Bound', claim: 'tenant-b/old u' }),
-  claimObject('tenant-a/web', undefined, { phase: 'Bound', className: 'public' }),
+  claimObject('tenant-a/web', {}, { phase: 'Bound', className: 'public' }),
   claimObject('tenant-a/new', {}, {}),
   claimObject(
     'tenant-b/six',

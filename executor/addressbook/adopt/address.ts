@@ -52,7 +52,7 @@ function objection(book: Book, found: AddressView, { className, claim, service }
   if (holder !== claimKey(claim))
     return taken(name, `it belongs to claim ${holder}`, `name that claim with --claim, or free the address first`);
   const live = book.claims.find((one) => claimKey(one) === holder);
-  if (phase === 'Released' || (claimRef.uid !== '' && claimRef.uid !== live?.uid))
+  if (claimRef.uid !== '' && claimRef.uid !== live?.uid)
     return taken(
       name,
       `it belonged to a claim ${holder} that is gone`,
