@@ -19,6 +19,8 @@ export interface BookWatchOptions {
   readonly timings?: Partial<ReflectorTimings>;
   /** How often `wanted` is asked. */
   readonly askEveryMs?: number;
+  /** A summary is made anew no more often than this: of a large ledger that takes a tenth of a second. */
+  readonly restMs?: number;
 }
 
 const kinds: readonly LedgerKind[] = ['IPAddressClass', 'IPAddress', 'IPAddressClaim'];
@@ -52,7 +54,7 @@ export class BookWatch {
   readonly #reflectors: readonly Reflector[];
   /** Counts changes: a summary is made once for each state, however many look at it. */
   #version = 0;
-  #made: { readonly version: number; readonly summary: LedgerSummary | undefined } | undefined;
+  #made: { readonly version: number; readonly at: number; readonly summary: LedgerSummary | undefined } | undefined;
   readonly #told = new Set<string>();
 
   constructor(options: BookWatchOptions) {
@@ -95,10 +97,13 @@ export class BookWatch {
   summary(): LedgerSummary | undefined {
     const health = this.#reflectors.map((reflector) => reflector.health());
     if (!health.every(({ synced, connected }) => synced && connected)) return undefined;
-    if (this.#made?.version !== this.#version) {
-      const objects = this.#reflectors.flatMap((reflector) => [...reflector.objects.values()]);
-      this.#made = { version: this.#version, summary: summaryOf(bookOf(objects)) };
-    }
-    return this.#made.summary;
+    const { clock, restMs = 2_000 } = this.#options;
+    const at = clock.monotonic();
+    const made = this.#made;
+    if (made !== undefined && (made.version === this.#version || at - made.at < restMs)) return made.summary;
+    const objects = this.#reflectors.flatMap((reflector) => [...reflector.objects.values()]);
+    const summary = summaryOf(bookOf(objects));
+    this.#made = { version: this.#version, at, summary };
+    return summary;
   }
 }

@@ -77,7 +77,7 @@ export class Board implements PageSource {
       observed,
       releases: [...releases.values()],
       installations: [...installations.values()],
-      addresses: addresses(),
+      addresses,
     };
   }
 }

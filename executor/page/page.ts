@@ -17,8 +17,8 @@ export interface Known {
   readonly releases: readonly KubeObject[];
   readonly installations: readonly KubeObject[];
   readonly observed: (installationUID: string) => Observed | undefined;
-  /** Absent: there is no address ledger, or nothing is known of it. */
-  readonly addresses?: LedgerSummary | undefined;
+  /** The address ledger, made when it is asked for; undefined: there is none, or nothing is known of it. */
+  readonly addresses?: () => LedgerSummary | undefined;
 }
 
 export interface PageInput {
@@ -44,6 +44,7 @@ export function pageModel({ identity, namespace, planOnly, known, tick }: PageIn
     releases: releases.slice(0, pageLimits.releases),
     installations: installations.slice(0, pageLimits.installations),
   };
+  const ledger = known?.addresses?.();
   const model: PageModel = {
     identity,
     namespace,
@@ -51,7 +52,7 @@ export function pageModel({ identity, namespace, planOnly, known, tick }: PageIn
     standing: known === undefined ? { type: 'standby' } : { type: 'leading', since: timeText(known.since) },
     installations: shown.installations.map((one) => installationView(one, known?.observed(uidOf(one)), tick)),
     releases: shown.releases.map(releaseView),
-    ...(known?.addresses === undefined ? {} : { addresses: addressesView(known.addresses) }),
+    ...(ledger === undefined ? {} : { addresses: addressesView(ledger) }),
     more: releases.length + installations.length - shown.releases.length - shown.installations.length,
   };
   return redactObject(model as unknown as JsonObject) as unknown as PageModel;

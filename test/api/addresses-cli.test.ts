@@ -294,6 +294,7 @@ test('a watch keeps the numbers true, and looking at them asks the server nothin
     clock: systemClock,
     random: Math.random,
     askEveryMs: 10,
+    restMs: 0,
     onProblem: (line: string) => said.push(line),
   };
   const watch = new BookWatch({

@@ -107,7 +107,13 @@ test('status tells classes in numbers, and what is in conflict or lost', () => {
 });
 
 const modelOf = (addresses: LedgerSummary | undefined): PageModel => {
-  const known = { since: moment, releases: [], installations: [], observed: () => undefined, addresses };
+  const known = {
+    since: moment,
+    releases: [],
+    installations: [],
+    observed: () => undefined,
+    addresses: () => addresses,
+  };
   return pageModel({ identity: 'executor-1', namespace: 'keelson-system', planOnly: false, known, tick: 0 });
 };
 const htmlOf = async (model: PageModel): Promise<string> => String(await page(model, 'digest', moment));

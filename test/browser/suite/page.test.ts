@@ -74,7 +74,7 @@ const cases: Readonly<Record<string, Known | undefined>> = {
     networkRelease(joining),
     failedRelease(),
   ]),
-  many: { ...knownOf(installationOf(many, notKnown), many, [networkRelease()]), addresses: summaryOf(ledger) },
+  many: { ...knownOf(installationOf(many, notKnown), many, [networkRelease()]), addresses: () => summaryOf(ledger) },
   standby: undefined,
 };
 
