@@ -8,16 +8,17 @@ import { objectOf, objectsOf } from '../../constructs/lib/json.ts';
 import { coreWorker } from '../../executor/addresses/core/core-worker.ts';
 import type { KubeClient } from '../../executor/kube/client.ts';
 import type { KubeObject } from '../../executor/kube/types.ts';
-import type { ApiServer } from '../apiserver/server.ts';
+import { type ApiServer, startApiServer } from '../apiserver/server.ts';
 import { runKeelson, type Said } from '../commandline.ts';
-import type { LedgerPlace } from './addresses-bed.ts';
+import { type LedgerPlace, ledgerPlace } from './addresses-bed.ts';
+import { type Edge, edgeOf } from './kubeBed.ts';
 
 /** The commands of the address ledger against a real server, with a core and as much of a driver as they wait for. */
 
 export const pin = 'metallb.io/loadBalancerIPs';
 
 /** The command line of a person in a folder of their own. */
-export interface Person {
+interface Person {
   readonly folder: string;
   keelson(...args: string[]): Promise<Said>;
   leave(): void;
@@ -54,7 +55,7 @@ export async function balanced(
   return (await admin.expect('PATCH', `${path}/${name}/status`, merge)).body;
 }
 
-export interface Actor {
+interface Actor {
   stop(): Promise<void>;
 }
 
@@ -72,7 +73,7 @@ const acting = (work: (signal: AbortSignal) => Promise<void>): Actor => {
 };
 
 /** The core, without its Lease. */
-export const startCore = (client: KubeClient): Actor =>
+const startCore = (client: KubeClient): Actor =>
   acting((signal) =>
     coreWorker(new Registry(), Date.now).run(
       {
@@ -101,7 +102,7 @@ async function usersOf({ server, namespace, get }: LedgerPlace): Promise<Map<str
 }
 
 /** Of a driver no more than that it records which Service uses an address, and that none does any more. */
-export const startDriver = (place: LedgerPlace): Actor =>
+const startDriver = (place: LedgerPlace): Actor =>
   acting(async (signal) => {
     while (!signal.aborted) {
       const users = await usersOf(place);
@@ -114,3 +115,61 @@ export const startDriver = (place: LedgerPlace): Actor =>
       await systemClock.sleep(20, signal);
     }
   });
+
+/** A server of its own, with everything that the commands need. */
+export interface CommandPlace {
+  readonly server: ApiServer;
+  readonly namespace: string;
+  readonly place: LedgerPlace;
+  readonly edge: Edge;
+  /** Who may do everything. */
+  readonly admin: Person;
+  /** Starts core and driver, anew where they run. */
+  start(): Promise<void>;
+  stop(): Promise<void>;
+  /** Takes everything out that controllers would hold: claims, addresses, classes, Services. */
+  empty(): Promise<void>;
+  close(): Promise<void>;
+}
+
+export async function commandPlace(): Promise<CommandPlace> {
+  const server = await startApiServer({ tools: { onProgress: (line) => console.error(line) } });
+  const namespace = 'tenant-a';
+  await server.admin.expect('POST', '/api/v1/namespaces', {
+    body: { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } },
+  });
+  const [place, edge, admin] = [ledgerPlace(server, namespace), edgeOf(server), person(server.kubeconfig)];
+  let actors: Actor[] = [];
+  const stop = async (): Promise<void> => {
+    for (const actor of actors.splice(0)) await actor.stop();
+  };
+  return {
+    server,
+    namespace,
+    place,
+    edge,
+    admin,
+    stop,
+    async start() {
+      await stop();
+      actors = [startCore(edge.client), startDriver(place)];
+    },
+    async empty() {
+      await stop();
+      for (const kind of ['IPAddressClaim', 'IPAddress', 'IPAddressClass'] as const)
+        for (const { metadata } of await place.list(kind)) {
+          await place.merge(kind, metadata.name ?? '', { metadata: { finalizers: null } });
+          await place.remove(kind, metadata.name ?? '');
+        }
+      const services = `/api/v1/namespaces/${namespace}/services`;
+      for (const { metadata } of (await server.admin.expect('GET', services)).body.items as KubeObject[])
+        await server.admin.expect('DELETE', `${services}/${metadata.name}`);
+    },
+    async close() {
+      await stop();
+      await edge.transport.close();
+      admin.leave();
+      await server.stop();
+    },
+  };
+}

@@ -4,39 +4,26 @@ import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { addressAnnotations, addressFinalizers, addressLeases } from '../../constructs/api/addresses.ts';
+import { crdOf } from '../../constructs/api/crd.ts';
+import { releaseKind } from '../../constructs/api/kinds/release.ts';
 import { metallbProvisioner } from '../../constructs/api/metallb.ts';
 import { systemClock } from '../../constructs/lib/clock.ts';
-import { isObject, type JsonObject, objectOf } from '../../constructs/lib/json.ts';
-import type { AuditEntry } from '../../executor/addressbook/adopt/audit.ts';
-import { carryOutAdoption, tryAdoption } from '../../executor/addressbook/adopt/carryout.ts';
-import { readFacts } from '../../executor/addressbook/adopt/facts.ts';
-import { planAdoption } from '../../executor/addressbook/adopt/plan.ts';
+import { type JsonObject, objectOf } from '../../constructs/lib/json.ts';
 import { BookWatch } from '../../executor/addressbook/watch.ts';
-import type { KubeClient } from '../../executor/kube/client.ts';
 import type { KubeObject } from '../../executor/kube/types.ts';
-import { freshNamespace } from '../apiserver/namespace.ts';
-import { startApiServer } from '../apiserver/server.ts';
 import { writeKubeconfig } from '../apiserver/shared.ts';
 import { done, type Said } from '../commandline.ts';
-import { type CrashPoint, crashPoints, crashTransport } from '../faults/crash.ts';
-import { install, ledgerPlace } from './addresses-bed.ts';
-import { type Actor, balanced, type Person, person, pin, startCore, startDriver } from './addresses-cli-bed.ts';
+import { crashPoints } from '../faults/crash.ts';
+import { install } from './addresses-bed.ts';
+import { balanced, commandPlace, person, pin } from './addresses-cli-bed.ts';
+import { life } from './addresses-cli-life.ts';
+import { procedures } from './addresses-cli-procedures.ts';
 import { edgeOf, until } from './kubeBed.ts';
 
-const server = await startApiServer({ tools: { onProgress: (line) => console.error(line) } });
-const namespace = await freshNamespace(server.admin, 'tenant');
-const place = ledgerPlace(server, namespace);
-const edge = edgeOf(server);
-const never = new AbortController().signal;
-const admin: Person = person(server.kubeconfig);
-const actors: Actor[] = [];
+const at = await commandPlace();
+const { server, namespace, place, admin } = at;
 
-test.after(async () => {
-  for (const actor of actors) await actor.stop();
-  await edge.transport.close();
-  admin.leave();
-  await server.stop();
-});
+test.after(() => at.close());
 
 const json = (said: Said) => JSON.parse(done(said).out);
 const reasonsOf = ({ err }: Said): string[] =>
@@ -46,7 +33,7 @@ const serviceOf = async (name: string): Promise<KubeObject> =>
 const adopt = (name: string, ...args: string[]): Promise<Said> =>
   admin.keelson('addresses', 'adopt', name, '--namespace', namespace, '--timeout', '10s', ...args);
 
-test('a cluster without the ledger is told of, and status says nothing of one', async () => {
+test('a cluster without the ledger is told of', async () => {
   for (const args of [['addresses'], ['addresses', 'adopt', 'web'], ['addresses', 'release-finalizers']]) {
     const said = await admin.keelson(...args, '-o', 'json');
     assert.is(said.code, 1);
@@ -69,7 +56,7 @@ test('without a core the first step is the last one, and the same approval goes 
   assert.match(said.err, /waited 200ms for the core to see the claim; last seen: .*does one run\?/);
   assert.is((await place.list('IPAddress')).length, 0);
   assert.is((await serviceOf('early')).metadata.annotations?.[addressAnnotations.claim], undefined);
-  actors.push(startCore(edge.client), startDriver(place));
+  await at.start();
   done(await adopt('early', '--approve', digest));
   assert.is((await place.get('IPAddress', 'ip-203-0-113-2'))?.status?.phase, 'Bound');
 });
@@ -134,70 +121,14 @@ test('adopt: a dry run that the server has a say in, then three steps on record;
   assert.is((await adopt('web', '--approve', plan.digest, '--audit', '/proc/none')).code, 1);
 });
 
-/** Adopts a Service of its own through a client that may die, and after that through another one. */
-async function life(
-  n: number,
-  crash: { nth: number; at: CrashPoint },
-): Promise<{ count: number; died: boolean; state: string; events: string[] }> {
-  const [name, ip] = [`life-${n}`, `203.0.113.${100 + n}`];
-  await balanced(server, namespace, name, ip);
-  const dying: { crash?: ReturnType<typeof crashTransport> } = {};
-  const mortal = edgeOf(server, {
-    wrap: (inner) => {
-      dying.crash = crashTransport(inner, crash);
-      return dying.crash.transport;
-    },
-  });
-  const events: string[] = [];
-  const run = async (client: KubeClient, signal: AbortSignal): Promise<void> => {
-    const audit = async (entry: AuditEntry): Promise<void> => {
-      signal.throwIfAborted();
-      events.push('step' in entry ? `${entry.event} ${entry.step}` : entry.event);
-    };
-    const request = { namespace, service: name };
-    const read = await readFacts(client, request, signal);
-    if (read.type !== 'read') throw new Error(JSON.stringify(read));
-    const decision = planAdoption(read.facts, request);
-    if (decision.type === 'refused') throw new Error(JSON.stringify(decision.problems));
-    assert.equal(await tryAdoption({ client, signal }, decision.plan), []);
-    const work = { client, clock: systemClock, signal, audit, limitMs: 15_000, pollMs: 20, tell: () => undefined };
-    assert.equal(await carryOutAdoption(work, decision.plan), { type: 'adopted' });
-  };
-  const crashed = dying.crash?.crashed ?? never;
-  await run(mortal.client, crashed).catch((error: unknown) => {
-    if (!crashed.aborted) throw error;
-  });
-  if (crashed.aborted) await run(edge.client, never);
-  await mortal.transport.close();
-  const [claim, address, service] = [
-    await place.get('IPAddressClaim', name),
-    await place.get('IPAddress', `ip-${ip.replaceAll('.', '-')}`),
-    await serviceOf(name),
-  ];
-  const ref = isObject(address?.spec?.claimRef) ? address.spec.claimRef : {};
-  assert.is(ref.uid, claim?.metadata.uid);
-  const seen = [
-    claim?.spec,
-    claim?.status?.phase,
-    { ...address?.spec, claimRef: { ...ref, uid: '' } },
-    address?.status?.associatedTo,
-    service.metadata.annotations,
-  ];
-  const state = JSON.stringify(seen)
-    .replaceAll(name, 'NAME')
-    .replaceAll(ip, 'IP')
-    .replaceAll(ip.replaceAll('.', '-'), 'IP');
-  return { count: dying.crash?.count() ?? 0, died: crashed.aborted, state, events };
-}
-
 test('a run may die at any of its writes, and the next one comes to the same end', async () => {
-  const whole = await life(0, { nth: 0, at: 'afterReply' });
-  assert.is(whole.count, 6, 'three dry runs, three writes');
+  const whole = await life(at, 0, { nth: 0, at: 'afterReply' });
+  assert.is(whole.count, 3, 'three writes; dry runs are none');
   const deaths = crashPoints.flatMap((at) => Array.from({ length: whole.count }, (_, n) => ({ nth: n + 1, at })));
   const rest = deaths.map((crash, n) => ({ crash, n: n + 1 }));
   const worker = async (): Promise<void> => {
     for (let next = rest.pop(); next !== undefined; next = rest.pop()) {
-      const { died, state, events } = await life(next.n, next.crash);
+      const { died, state, events } = await life(at, next.n, next.crash);
       const told = `died ${next.crash.at} of write ${next.crash.nth}`;
       assert.ok(died, told);
       assert.is(state, whole.state, told);
@@ -256,7 +187,7 @@ test('what the server would refuse is told before anything is written, all of it
   assert.equal(reasonsOf(other), ['AddressTaken', 'ClaimTaken', 'ClaimTaken', 'ServiceNotAdoptable']);
 });
 
-test('the list tells who holds what, and status tells it in numbers', async () => {
+test('the list tells who holds what, and how full the class is', async () => {
   const { addresses, classes } = json(await admin.keelson('addresses', '-o', 'json', '--class', 'public'));
   const web = addresses.find(({ address }: { address: string }) => address === '203.0.113.7');
   assert.equal(web.claim, `${namespace}/web`);
@@ -273,9 +204,32 @@ test('the list tells who holds what, and status tells it in numbers', async () =
   });
   assert.match(
     done(await admin.keelson('addresses')).out,
-    /^203\.0\.113\.7 +public +IPv4 +Bound +tenant-\w+\/web +tenant-\w+\/web$/m,
+    /^203\.0\.113\.7 +public +IPv4 +Bound +tenant-a\/web +tenant-a\/web$/m,
   );
   assert.is(json(await admin.keelson('addresses', '-o', 'json', '--namespace', 'nobody')).addresses.length, 0);
+});
+
+test('status tells the ledger in numbers, with the releases and beside the one that carries it', async () => {
+  const crds = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
+  await server.admin.expect('POST', crds, { body: crdOf(releaseKind) });
+  const releases = `/apis/keelson.dev/v1alpha1/namespaces/${namespace}/releases`;
+  const body = {
+    apiVersion: 'keelson.dev/v1alpha1',
+    kind: 'Release',
+    metadata: { name: 'addresses' },
+    spec: { payload: { digest: `sha256:${'0'.repeat(64)}` }, source: { configMaps: {} } },
+  };
+  await until(
+    'releases are served',
+    async () => (await server.admin.request('POST', releases, { body })).status === 201,
+  );
+  const status = (...args: string[]): Promise<Said> => admin.keelson('status', '--namespace', namespace, ...args);
+  const text = done(await status()).out;
+  assert.match(text, /^addresses +Unknown +NeverSeen/m);
+  assert.match(text, /^addresses 1\d in 1 class; claims pending\/bound\/lost/m);
+  assert.match(text, /^public +0 +0 +1\d +0 +0 +0 +0\/1\d\/0 +IPv4 \[#+\.+\] 2\d\d free of 256/m);
+  const [one] = json(await status('addresses', '-o', 'json'));
+  assert.equal([one.name, one.addresses.classes[0].name, one.addresses.troubles], ['addresses', 'public', []]);
 });
 
 test('a watch keeps the numbers true, and looking at them asks the server nothing', async () => {
@@ -384,7 +338,7 @@ test('migrate reads the pools of MetalLB as they are', async () => {
 const lease = '/apis/coordination.k8s.io/v1/namespaces';
 
 test('release-finalizers: not while a controller renews its Lease; then what waits for one is let go, and what is left is named', async () => {
-  for (const actor of actors.splice(0)) await actor.stop();
+  await at.stop();
   const spec = (holderIdentity: string): JsonObject => ({
     holderIdentity,
     leaseDurationSeconds: 1,
@@ -433,5 +387,7 @@ test('release-finalizers: not while a controller renews its Lease; then what wai
     /no object of the ledger has a finalizer/,
   );
 });
+
+procedures(test, at);
 
 test.run();

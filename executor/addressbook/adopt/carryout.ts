@@ -117,7 +117,7 @@ const waits: Readonly<Record<AdoptStepName, string>> = {
 };
 
 async function settle(work: AdoptWork, plan: AdoptPlan, step: AdoptStepName): Promise<void> {
-  const { clock, signal, limitMs, pollMs = 250 } = work;
+  const { clock, signal, limitMs, pollMs = 100 } = work;
   await waitFor({
     what: waits[step],
     limitMs,
