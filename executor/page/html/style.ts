@@ -96,6 +96,7 @@ progress::-moz-progress-bar { background: var(--quiet); }
 .phase.working { border-top: 2px dashed var(--working); }
 .phase.broken { border-top: 4px double var(--broken); }
 .phase-head { display: flex; flex-wrap: wrap; justify-content: space-between; gap: 0 0.5rem; }
+.phase-head strong { overflow-wrap: anywhere; }
 .phase > p.quiet { font-size: 0.8125rem; }
 .gates { margin-top: 0.25rem; }
 .gate { padding: 0.15rem 0; font-size: 0.8125rem; }
