@@ -14,6 +14,7 @@ import { sourceReasons } from './reasons/source.ts';
 /** The closed table of reasons: what status, events, `keelson explain` and the reference say. */
 export const reasons: readonly Reason[] = [
   ...inputReasons,
+  ...addressbookReasons,
   ...pkiReasons,
   ...acceptanceReasons,
   ...preflightReasons,
@@ -23,7 +24,6 @@ export const reasons: readonly Reason[] = [
   ...evidenceReasons,
   ...drainReasons,
   ...addressReasons,
-  ...addressbookReasons,
 ];
 
 const byName = new Map(reasons.map((reason) => [reason.reason, reason]));
