@@ -13,6 +13,8 @@ export interface Invocation {
   err(text: string): void;
   /** Whether results go to a terminal. */
   readonly terminal: boolean;
+  /** How wide the terminal is, in characters; absent where there is none. */
+  readonly columns?: number;
   /** The file that was started, for threads of the same program; absent where the program runs inside of another. */
   readonly program?: string;
 }

@@ -34,6 +34,7 @@ async function start(): Promise<void> {
     out: (text) => process.stdout.write(`${visible(text)}\n`),
     err: (text) => process.stderr.write(`${visible(text)}\n`),
     terminal: process.stdout.isTTY === true,
+    ...(process.stdout.isTTY === true ? { columns: process.stdout.columns } : {}),
     ...(process.argv[1] === undefined ? {} : { program: process.argv[1] }),
   });
 }

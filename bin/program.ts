@@ -203,6 +203,38 @@ function pkiCommands({ program, action }: Root): void {
     .action(action(() => import('./commands/pki-rotate.ts')));
 }
 
+function addressCommands({ program, action }: Root): void {
+  const addresses = program
+    .command('addresses')
+    .description('the address ledger: who holds what, and what people do to it');
+  addresses
+    .command('list', { isDefault: true })
+    .description('who holds which address, what waits, and how full the classes are')
+    .option('--class <name>', 'one class alone')
+    .option('-n, --namespace <name>', 'claims and Services of one namespace alone')
+    .action(action(() => import('./commands/addresses-list.ts')));
+  addresses
+    .command('adopt <service>')
+    .description('show how the address that a Service is pinned to would come under the ledger; with --approve, do it')
+    .option('-n, --namespace <name>', 'namespace of the Service, and of its claim', 'default')
+    .option('--class <name>', 'class of the address; the one whose ranges hold it when absent')
+    .option('--claim <name>', 'name of the claim; that of the Service when absent')
+    .option('--approve <digest>', 'digest of the plan that was shown: carry it out')
+    .option('--audit <file>', 'what is done is appended here; keelson-adopt-NAMESPACE-SERVICE.jsonl when absent')
+    .option('--timeout <duration>', 'how long to wait for the core or the driver after each step', '2m')
+    .action(action(() => import('./commands/addresses-adopt.ts')));
+  addresses
+    .command('migrate')
+    .description('propose classes for Git, and the steps that bring the Services of MetalLB under the ledger')
+    .action(action(() => import('./commands/addresses-migrate.ts')));
+  addresses
+    .command('release-finalizers')
+    .description('where the controllers are gone for good: show what waits for them; with --approve, let it go')
+    .option('--approve <digest>', 'digest of the plan that was shown: carry it out')
+    .option('--audit <file>', 'what is done is appended here', 'keelson-release-finalizers.jsonl')
+    .action(action(() => import('./commands/addresses-release-finalizers.ts')));
+}
+
 function imageCommands({ program, action }: Root): void {
   const image = program
     .command('image')
@@ -259,6 +291,7 @@ export async function main(args: readonly string[], invocation: Invocation): Pro
   clusterCommands(made);
   keyCommands(made);
   pkiCommands(made);
+  addressCommands(made);
   imageCommands(made);
   helpCommands(made);
   try {

@@ -31,6 +31,7 @@ import { installationMetrics } from './network/metrics.ts';
 import { type EvidenceSource, Observer, type ObserverOptions } from './network/observer.ts';
 import { NetworkReconciler } from './network/reconciler.ts';
 import { Board } from './page/board.ts';
+import { showLedger } from './page/ledger.ts';
 import { tryServePage } from './page/server.ts';
 import { type ControllerTimings, defaultControllerTimings, runReleases } from './release/controller.ts';
 import { sealDomain } from './release/domain.ts';
@@ -317,6 +318,7 @@ async function term(options: Settled, parts: Parts, lease: HeldLease, signal: Ab
   };
   await Promise.all([
     network.run(over),
+    showLedger(board, { client, clock, random, log, timings: options.reflector ?? {} }, over),
     evidence?.running,
     runReleases(
       {

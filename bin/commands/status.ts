@@ -1,5 +1,9 @@
+import { addressesRelease } from '../../constructs/api/addresses.ts';
 import { ProblemError } from '../../constructs/lib/problems.ts';
+import { readBook } from '../../executor/addressbook/read.ts';
+import { type LedgerSummary, summaryOf } from '../../executor/addressbook/summary.ts';
 import type { KubeClient } from '../../executor/kube/client.ts';
+import { summaryJson, summaryText } from '../addresses/summary.ts';
 import { type CommonOptions, type ExitCode, exitCodes, type Invocation } from '../invocation.ts';
 import { withClient } from '../kube.ts';
 import { networksOf, networkText } from '../networks.ts';
@@ -20,12 +24,18 @@ export async function run(invocation: Invocation, options: Options, name: string
       const releases = await chosen(client, invocation, options, name);
       const [first] = releases;
       const networks = await networksOf(client, releases, invocation.signal);
+      const ledger = name === '' || name === addressesRelease ? await ledgerOf(client, invocation.signal) : undefined;
       const now = invocation.clock.now();
-      const shown = releases.map((one) => ({ ...one, ...(networks.get(one.name) ?? {}) }));
+      const shown = releases.map((one) => ({
+        ...one,
+        ...(networks.get(one.name) ?? {}),
+        ...(one.name === addressesRelease && ledger !== undefined ? { addresses: summaryJson(ledger) } : {}),
+      }));
       print(invocation, options.output, shown, () =>
         [
           name !== '' && first !== undefined ? releaseDetail(first, now) : releaseTable(releases),
           ...[...networks.values()].map(({ installation }) => networkText(installation, now)),
+          ...(ledger === undefined ? [] : [summaryText(ledger)]),
         ].join('\n\n'),
       );
       return exitCodes.done;
@@ -42,6 +52,12 @@ export async function run(invocation: Invocation, options: Options, name: string
       if (invocation.signal.aborted) return exitCodes.done;
     }
   });
+}
+
+/** The address ledger in numbers. Releases are told although there is none, or an account may not read it. */
+async function ledgerOf(client: KubeClient, signal: AbortSignal): Promise<LedgerSummary | undefined> {
+  const read = await readBook(client, signal);
+  return read.type === 'read' ? summaryOf(read.book) : undefined;
 }
 
 async function chosen(

@@ -1,4 +1,5 @@
 import { acceptanceReasons } from './reasons/acceptance.ts';
+import { addressbookReasons } from './reasons/addressbook.ts';
 import { addressReasons } from './reasons/addresses.ts';
 import { applyReasons } from './reasons/apply.ts';
 import { drainReasons } from './reasons/drain.ts';
@@ -14,6 +15,7 @@ import { sourceReasons } from './reasons/source.ts';
 /** The closed table of reasons: what status, events, `keelson explain` and the reference say. */
 export const reasons: readonly Reason[] = [
   ...inputReasons,
+  ...addressbookReasons,
   ...pkiReasons,
   ...acceptanceReasons,
   ...preflightReasons,

@@ -1,5 +1,6 @@
 /** What a process lets its page know: during a term what it watches and observes, and nothing between terms. */
 import type { Clock } from '../../constructs/lib/clock.ts';
+import type { LedgerSummary } from '../addressbook/summary.ts';
 import type { KubeObject } from '../kube/types.ts';
 import type { Observed } from '../network/evidence.ts';
 import { type EvidenceReport, evidenceReport } from './evidence.ts';
@@ -15,6 +16,7 @@ interface Term {
   readonly observed: (installationUID: string) => Observed | undefined;
   releases: Watched;
   installations: Watched;
+  addresses: () => LedgerSummary | undefined;
 }
 
 const none: Watched = new Map();
@@ -34,12 +36,23 @@ export class Board implements PageSource {
 
   /** A term begins. */
   begin(observed: Term['observed']): void {
-    this.#term = { since: this.#clock.now(), observed, releases: none, installations: none };
+    this.#term = {
+      since: this.#clock.now(),
+      observed,
+      releases: none,
+      installations: none,
+      addresses: () => undefined,
+    };
   }
 
   /** What is watched from now on in this term. */
-  watch(what: Partial<Pick<Term, 'releases' | 'installations'>>): void {
+  watch(what: Partial<Pick<Term, 'releases' | 'installations' | 'addresses'>>): void {
     if (this.#term !== undefined) Object.assign(this.#term, what);
+  }
+
+  /** Whether a Release of this name is there, as far as is known. */
+  hasRelease(name: string): boolean {
+    return this.#term?.releases.has(`${this.#about.namespace}/${name}`) === true;
   }
 
   /** The term is over: what was watched is true no more. */
@@ -58,7 +71,13 @@ export class Board implements PageSource {
   /** Undefined between terms. */
   known(): Known | undefined {
     if (this.#term === undefined) return undefined;
-    const { since, observed, releases, installations } = this.#term;
-    return { since, observed, releases: [...releases.values()], installations: [...installations.values()] };
+    const { since, observed, releases, installations, addresses } = this.#term;
+    return {
+      since,
+      observed,
+      releases: [...releases.values()],
+      installations: [...installations.values()],
+      addresses,
+    };
   }
 }

@@ -157,6 +157,44 @@ export interface InstallationView {
   readonly drainsMore: number;
 }
 
+export interface CountView {
+  readonly word: string;
+  readonly count: number;
+}
+
+/** How much of the ranges of a class is taken, in one family. Counts may be beyond what numbers hold. */
+export interface AddressUsageView {
+  readonly family: string;
+  readonly taken: string;
+  readonly size: string;
+  readonly percent: number;
+}
+
+export interface AddressClassView {
+  readonly name: string;
+  /** Empty: the class is gone. */
+  readonly provisioner: string;
+  /** Addresses by phase. */
+  readonly addresses: readonly CountView[];
+  readonly claims: readonly CountView[];
+  readonly usage: readonly AddressUsageView[];
+  /** Addresses that lie in none of the ranges. */
+  readonly outside: number;
+}
+
+export interface AddressTroubleView extends Told {
+  readonly object: string;
+  readonly what: string;
+}
+
+/** The address ledger. */
+export interface AddressesView {
+  readonly classes: readonly AddressClassView[];
+  readonly classesMore: number;
+  readonly troubles: readonly AddressTroubleView[];
+  readonly troublesMore: number;
+}
+
 export interface PageModel {
   readonly identity: string;
   readonly namespace: string;
@@ -164,6 +202,8 @@ export interface PageModel {
   readonly planOnly: boolean;
   readonly installations: readonly InstallationView[];
   readonly releases: readonly ReleaseView[];
+  /** Absent: there is no ledger, or it is not heard of. */
+  readonly addresses?: AddressesView;
   /** Releases and installations that are not shown. */
   readonly more: number;
 }
@@ -177,5 +217,7 @@ export const pageLimits = {
   wholeMatrix: 48,
   matrixRows: 32,
   drains: 16,
+  addressClasses: 40,
+  addressTroubles: 24,
   message: 600,
 } as const;

@@ -2,8 +2,10 @@
 import { timeText } from '../../constructs/api/conditions.ts';
 import type { JsonObject } from '../../constructs/lib/json.ts';
 import { redactObject } from '../../constructs/lib/redact.ts';
+import type { LedgerSummary } from '../addressbook/summary.ts';
 import { type KubeObject, uidOf } from '../kube/types.ts';
 import type { Observed } from '../network/evidence.ts';
+import { addressesView } from './addresses.ts';
 import { installationView } from './installation.ts';
 import { type PageModel, pageLimits } from './model.ts';
 import { releaseView } from './release.ts';
@@ -15,6 +17,8 @@ export interface Known {
   readonly releases: readonly KubeObject[];
   readonly installations: readonly KubeObject[];
   readonly observed: (installationUID: string) => Observed | undefined;
+  /** The address ledger, made when it is asked for; undefined: there is none, or nothing is known of it. */
+  readonly addresses?: () => LedgerSummary | undefined;
 }
 
 export interface PageInput {
@@ -40,6 +44,7 @@ export function pageModel({ identity, namespace, planOnly, known, tick }: PageIn
     releases: releases.slice(0, pageLimits.releases),
     installations: installations.slice(0, pageLimits.installations),
   };
+  const ledger = known?.addresses?.();
   const model: PageModel = {
     identity,
     namespace,
@@ -47,6 +52,7 @@ export function pageModel({ identity, namespace, planOnly, known, tick }: PageIn
     standing: known === undefined ? { type: 'standby' } : { type: 'leading', since: timeText(known.since) },
     installations: shown.installations.map((one) => installationView(one, known?.observed(uidOf(one)), tick)),
     releases: shown.releases.map(releaseView),
+    ...(ledger === undefined ? {} : { addresses: addressesView(ledger) }),
     more: releases.length + installations.length - shown.releases.length - shown.installations.length,
   };
   return redactObject(model as unknown as JsonObject) as unknown as PageModel;

@@ -1,5 +1,6 @@
 import { html, raw } from 'hono/html';
 import type { PageModel } from '../model.ts';
+import { addresses } from './addresses.ts';
 import { installation } from './installation.ts';
 import { age, type Html, symbol } from './parts.ts';
 import { release } from './release.ts';
@@ -22,6 +23,7 @@ export function mainPart(model: PageModel, digest: string, now: number): Html {
   return html`<main id="main" data-digest="${digest}" tabindex="-1">
     ${bare ? empty(model) : ''}
     ${model.installations.map((one) => installation(one, now))}
+    ${model.addresses === undefined ? '' : addresses(model.addresses)}
     ${model.releases.length === 0 ? '' : html`<section aria-labelledby="releases"><h2 id="releases">Releases</h2>${model.releases.map((one) => release(one, now))}</section>`}
     ${model.more > 0 ? html`<p class="quiet">and ${model.more} more that are not shown</p>` : ''}
   </main>`;

@@ -79,6 +79,8 @@ th.num, td.num { text-align: right; }
 .matrix .note { white-space: normal; margin-left: 0.6em; }
 td.wide { white-space: normal; min-width: 10rem; }
 
+section > h2#addresses { font-size: 1.0625rem; font-weight: 650; margin-bottom: 0.3rem; }
+section[aria-labelledby="addresses"] { margin-top: 1rem; }
 section > h2#releases { font-size: 1.0625rem; font-weight: 650; margin: 1.75rem 0 0.6rem; }
 .release { margin-bottom: 0.75rem; }
 .release > header { display: grid; grid-template-columns: auto 1fr; gap: 0 1rem; align-items: baseline; }
@@ -94,6 +96,7 @@ progress::-moz-progress-bar { background: var(--quiet); }
 .phase.working { border-top: 2px dashed var(--working); }
 .phase.broken { border-top: 4px double var(--broken); }
 .phase-head { display: flex; flex-wrap: wrap; justify-content: space-between; gap: 0 0.5rem; }
+.phase-head strong { overflow-wrap: anywhere; }
 .phase > p.quiet { font-size: 0.8125rem; }
 .gates { margin-top: 0.25rem; }
 .gate { padding: 0.15rem 0; font-size: 0.8125rem; }

@@ -6,9 +6,12 @@ import { fileURLToPath } from 'node:url';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { systemClock } from '../../../constructs/lib/clock.ts';
+import { bookOf } from '../../../executor/addressbook/book.ts';
+import { summaryOf } from '../../../executor/addressbook/summary.ts';
 import { evidenceReport } from '../../../executor/page/evidence.ts';
 import { type Known, pageModel } from '../../../executor/page/page.ts';
 import { type PageServer, servePage } from '../../../executor/page/server.ts';
+import { addressObject, classObject } from '../../pure/addressbook-support.ts';
 import { centralRound, chassisRound, chassisSample, withoutComponent } from '../../pure/observe-support.ts';
 import {
   drainRows,
@@ -57,13 +60,21 @@ const joining = {
   message: 'OVN_Northbound of node n3 (pod ovn-central-3) is joining and counts for no quorum yet',
 };
 
+const ledger = bookOf([
+  classObject('public', ['203.0.113.0/29', '2001:db8::/64']),
+  classObject('a-class-with-a-long-name-for-tenants-of-the-second-floor', ['198.51.100.0/24']),
+  addressObject('ip-203-0-113-1', '203.0.113.1', { phase: 'Bound', claim: 'tenant-a/web u' }),
+  addressObject('ip-203-0-113-2', '203.0.113.2', { phase: 'Conflict', claim: 'tenant-a/mail u', service: 'b/thief' }),
+  addressObject('ip-192-0-2-9', '192.0.2.9', { className: 'gone', phase: 'Lost', claim: 'tenant-b/old u' }),
+]);
+
 const cases: Readonly<Record<string, Known | undefined>> = {
   well: knownOf(installationOf(well, readyCondition, checks(12, 12)), well, [networkRelease()]),
   ill: knownOf(installationOf(ill, notReady, checks(11, 12)), { ...ill, drains: drainRows() }, [
     networkRelease(joining),
     failedRelease(),
   ]),
-  many: knownOf(installationOf(many, notKnown), many, [networkRelease()]),
+  many: { ...knownOf(installationOf(many, notKnown), many, [networkRelease()]), addresses: () => summaryOf(ledger) },
   standby: undefined,
 };
 
