@@ -3,6 +3,7 @@ import type { LedgerApi, LedgerRead, LedgerRef, LedgerWrite } from '../../execut
 import { coreControllers } from '../../executor/addresses/core/controllers.ts';
 import type { PassKey } from '../../executor/addresses/core/wake.ts';
 import { LedgerEngine } from '../../executor/addresses/engine.ts';
+import { LedgerStore } from '../../executor/addresses/ledger.ts';
 import type { LedgerKind } from '../../executor/addresses/objects.ts';
 import type { LedgerPatch } from '../../executor/addresses/plan.ts';
 import type { KubeObject } from '../../executor/kube/types.ts';
@@ -50,12 +51,14 @@ class Process {
       call(true, () => chaos.carriedOut(what, target, send));
     this.engine = new LedgerEngine<PassKey>({
       api: {
+        create: (object) => call(true, () => api.create(object)),
         patch: (target, patch: LedgerPatch) => write('patch', target, () => api.patch(target, patch)),
         status: (target, status: JsonObject) => write('status', target, () => api.status(target, status)),
         remove: (target) => write('delete', target, () => api.remove(target)),
         read: (ref: LedgerRef): Promise<LedgerRead> => call(false, () => api.read(ref)),
         addresses: (): ReturnType<LedgerApi['addresses']> => call(false, () => api.addresses()),
       },
+      ledger: new LedgerStore(),
       controllers: coreControllers,
       now: () => chaos.now,
       wake: (key) => this.queue.add(key),

@@ -4,7 +4,7 @@ import type { Registry } from 'prom-client';
 import { addressesApiVersion, addressLeases } from '../../../constructs/api/addresses.ts';
 import { managers } from '../../../constructs/api/constants.ts';
 import { EventRecorder } from '../../kube/events.ts';
-import type { LedgerStore } from '../ledger.ts';
+import { LedgerStore } from '../ledger.ts';
 import type { LedgerKind } from '../objects.ts';
 import type { LedgerEvent } from '../plan.ts';
 import type { AddressWorker, AddressWorkerParts } from '../role.ts';
@@ -60,7 +60,10 @@ export function coreWorker(registry: Registry, now: () => number): AddressWorker
         parts.log('info', 'core: every kind is listed');
       };
       try {
-        await runLedger({ ...parts, controllers: coreControllers, tell, onReady, onPass: metrics.passed }, signal);
+        await runLedger(
+          { ...parts, ledger: new LedgerStore(), controllers: coreControllers, tell, onReady, onPass: metrics.passed },
+          signal,
+        );
       } finally {
         metrics.end();
       }
