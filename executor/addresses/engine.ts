@@ -6,13 +6,13 @@
 import { type KubeObject, refOf, uidOf } from '../kube/types.ts';
 import type { WorkResult } from '../kube/workqueue.ts';
 import { type LedgerApi, type LedgerRead, type LedgerRef, type LedgerWrite, refOfView } from './api.ts';
-import type { LedgerChange, LedgerStore } from './ledger.ts';
+import type { ExtendedLedger, LedgerChange, LedgerStore } from './ledger.ts';
 import { Locks } from './locks.ts';
 import { type LedgerView, readLedgerObject, type View } from './objects.ts';
 import type { Confirmation, LedgerAction, LedgerEvent, LedgerPlan } from './plan.ts';
 
 /** What an engine itself asks of a ledger; planners ask more. */
-export type EngineLedger<Any extends View> = Pick<LedgerStore<Exclude<Any, LedgerView>>, 'reserve' | 'unreserve'> & {
+export type EngineLedger<Any extends View> = Pick<ExtendedLedger<never>, 'reserve' | 'unreserve'> & {
   put(object: KubeObject): LedgerChange<Any> | undefined;
   drop(object: KubeObject, by: 'watch' | 'look'): LedgerChange<Any> | undefined;
   find(ref: LedgerRef): Any | undefined;

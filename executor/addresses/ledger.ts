@@ -63,6 +63,10 @@ export class Index<One> {
     if (found.names.length === 0) this.#members.delete(key);
   }
 
+  size(key: string): number {
+    return this.#members.get(key)?.names.length ?? 0;
+  }
+
   *get(key: string): Iterable<One> {
     const found = this.#members.get(key);
     for (const name of found?.names ?? []) {
@@ -93,7 +97,7 @@ const keyOf = ({ kind, namespace, name }: Omit<LedgerRef, 'apiVersion'>): string
   `${kind} ${namespace ?? ''}/${name}`;
 
 /** The ledger, with whatever other kinds a driver adds. */
-export class LedgerStore<Other extends View = never> implements Ledger {
+export class ExtendedLedger<Other extends View> implements Ledger {
   readonly #objects = new Map<string, LedgerView | Other>();
   readonly #classes = new Map<string, ClassView>();
   readonly #byClaim = new Index<AddressView>();
@@ -137,11 +141,11 @@ export class LedgerStore<Other extends View = never> implements Ledger {
     return undefined;
   }
 
-  /** Puts an object of another kind into its indexes. */
-  protected linkOther(_view: Other): void {}
+  /** Puts an object into indexes of a driver; those of the ledger come by here as well. */
+  protected linkOther(_view: View): void {}
 
-  /** Takes an object of another kind out of its indexes. */
-  protected unlinkOther(_view: Other): void {}
+  /** Takes an object out of indexes of a driver. */
+  protected unlinkOther(_view: View): void {}
 
   #read(object: KubeObject): LedgerView | Other | undefined {
     return readLedgerObject(object) ?? this.readOther(object);
@@ -199,10 +203,8 @@ export class LedgerStore<Other extends View = never> implements Ledger {
   }
 
   #link(view: LedgerView | Other): void {
-    if (!isLedgerView(view)) {
-      this.linkOther(view);
-      return;
-    }
+    this.linkOther(view);
+    if (!isLedgerView(view)) return;
     if (view.kind === 'IPAddressClass') this.#classes.set(view.name, view);
     if (view.kind === 'IPAddressClaim')
       for (const [index, key] of this.#waits(view)) index.add(key, claimKey(view), view);
@@ -210,10 +212,8 @@ export class LedgerStore<Other extends View = never> implements Ledger {
   }
 
   #unlink(view: LedgerView | Other): void {
-    if (!isLedgerView(view)) {
-      this.unlinkOther(view);
-      return;
-    }
+    this.unlinkOther(view);
+    if (!isLedgerView(view)) return;
     if (view.kind === 'IPAddressClass') this.#classes.delete(view.name);
     if (view.kind === 'IPAddressClaim') for (const [index, key] of this.#waits(view)) index.remove(key, claimKey(view));
     if (view.kind === 'IPAddress') for (const [index, key] of this.#places(view)) index.remove(key, view.name);
@@ -235,3 +235,6 @@ export class LedgerStore<Other extends View = never> implements Ledger {
     ];
   }
 }
+
+/** The ledger and nothing else. */
+export class LedgerStore extends ExtendedLedger<never> {}
