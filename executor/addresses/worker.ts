@@ -3,7 +3,7 @@ import { addressesApiVersion } from '../../constructs/api/addresses.ts';
 import type { Clock, Random } from '../../constructs/lib/clock.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { Reflector, type ReflectorTimings } from '../kube/reflector.ts';
-import type { KindRef } from '../kube/types.ts';
+import type { Selection } from '../kube/verbs/list.ts';
 import { WorkQueue } from '../kube/workqueue.ts';
 import { clientLedgerApi, withoutManagers } from './client-api.ts';
 import { type Controllers, type EngineLedger, LedgerEngine } from './engine.ts';
@@ -17,7 +17,7 @@ export interface LedgerWorkerOptions<Key extends string, Any extends View, Known
   /** Empty. */
   readonly ledger: Known;
   /** Kinds that are watched besides those of the ledger. */
-  readonly others?: readonly KindRef[];
+  readonly others?: readonly Selection[];
   readonly controllers: Controllers<Key, Any, Known>;
   readonly tell: (event: LedgerEvent<Any>) => void;
   readonly log: (level: 'info' | 'warn', message: string) => void;
@@ -28,7 +28,7 @@ export interface LedgerWorkerOptions<Key extends string, Any extends View, Known
   readonly onReady?: (ledger: Known) => void;
 }
 
-const own: readonly KindRef[] = ledgerKinds.map((kind) => ({ apiVersion: addressesApiVersion, kind }));
+const own: readonly Selection[] = ledgerKinds.map((kind) => ({ apiVersion: addressesApiVersion, kind }));
 
 /** Passes at once. Those that concern each other wait for each other all the same. */
 const workers = 8;
