@@ -1,6 +1,6 @@
 import { metallbProvisioner } from '../../constructs/api/metallb.ts';
 import { holdsIP, type IPBlock, type IPFamily, ipOf, readIP } from '../../constructs/lib/ip.ts';
-import { objectOf, objectsOf } from '../../constructs/lib/json.ts';
+import { type JsonObject, objectOf, objectsOf } from '../../constructs/lib/json.ts';
 import { blockOf } from '../../executor/addresses/metallb/parameters.ts';
 import type { KubeObject } from '../../executor/kube/types.ts';
 import type { ModelServer } from './addresses-model.ts';
@@ -29,15 +29,20 @@ const note = (service: KubeObject, name: string): string | undefined =>
 const same = (a: readonly string[], b: readonly string[]): boolean =>
   a.length === b.length && a.every((one) => b.includes(one));
 
+/** The API server as MetalLB sees it. */
+export type MetallbServer = Pick<ModelServer, 'get' | 'list' | 'log'> & {
+  updateStatus(object: KubeObject, status: JsonObject): unknown;
+};
+
 export class MetallbModel {
-  readonly #server: ModelServer;
+  readonly #server: MetallbServer;
   readonly #namespace: string;
   readonly #lbClass: string | undefined;
   readonly #given = new Map<string, readonly string[]>();
   readonly #queue = new Set<string>();
   #cursor = 0;
 
-  constructor(server: ModelServer, namespace: string, lbClass?: string) {
+  constructor(server: MetallbServer, namespace: string, lbClass?: string) {
     this.#server = server;
     this.#namespace = namespace;
     this.#lbClass = lbClass;
