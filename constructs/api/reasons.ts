@@ -7,6 +7,7 @@ import { evidenceReasons } from './reasons/evidence.ts';
 import { gateReasons } from './reasons/gates.ts';
 import { inputReasons } from './reasons/input.ts';
 import { ledgerReleaseReasons } from './reasons/ledger.ts';
+import { metallbReasons } from './reasons/metallb.ts';
 import { pkiReasons } from './reasons/pki.ts';
 import { preflightReasons } from './reasons/preflight.ts';
 import type { Reason } from './reasons/reason.ts';
@@ -26,6 +27,7 @@ export const reasons: readonly Reason[] = [
   ...drainReasons,
   ...addressReasons,
   ...ledgerReleaseReasons,
+  ...metallbReasons,
 ];
 
 const byName = new Map(reasons.map((reason) => [reason.reason, reason]));
