@@ -70,7 +70,7 @@ export function configMap(namespace: string, name: string, data: { [key: string]
 }
 
 /** Asks every few milliseconds until it is so; a limit, not a pause, ends the wait. */
-export async function until(what: string, probe: () => boolean | Promise<boolean>, limitMs = 15_000): Promise<void> {
+export async function until(what: string, probe: () => boolean | Promise<boolean>, limitMs = 30_000): Promise<void> {
   const deadline = performance.now() + limitMs;
   while (!(await probe())) {
     if (performance.now() > deadline) throw new Error(`not within ${limitMs} ms: ${what}`);

@@ -65,6 +65,8 @@ test('the executor as a process: the whole way through a proxy that counts, then
     await bed.applyRelease(built);
     const first = start(kubeconfig, system);
     processes.push(first);
+    // A machine that is busy takes long to load a program; what comes then has limits of its own.
+    await until('the first leads', () => first.lines().some((line) => line.includes('lease leading')), 60_000);
     await bed.makeReady();
     await bed.untilStatus('Ready', (s) => is(s, 'Ready', 'True'), 60_000);
     assert.is(payloadMutations(plan, system).length, 12);
@@ -100,7 +102,7 @@ test('the executor as a process: the whole way through a proxy that counts, then
     plan.resetLog();
     const second = start(kubeconfig, system);
     processes.push(second);
-    await until('the second leads', () => second.lines().some((line) => line.includes('lease leading')), 20_000);
+    await until('the second leads', () => second.lines().some((line) => line.includes('lease leading')), 60_000);
     await until('it has looked', () => plan.requests({ verb: 'list', resource: 'daemonsets' }).length >= 2);
     assert.equal(payloadMutations(plan, system), []);
     for (const line of [...first.lines(), ...second.lines()])
