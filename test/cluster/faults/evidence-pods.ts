@@ -4,10 +4,11 @@
  */
 import { Agent, request } from 'undici';
 import { rest, systemClock } from '../../../constructs/lib/clock.ts';
+import { objectsOf } from '../../../constructs/lib/json.ts';
 import type { KubeObject } from '../../../executor/kube/types.ts';
 import { conditionOf, type Look } from '../suite/pipeline-look.ts';
 import type { Cluster } from '../types.ts';
-import { type ProbeCounts, probeCounts, stillFailing } from './evidence-probes.ts';
+import { containerOf, type ProbeCounts, probeCounts, stillFailing } from './evidence-probes.ts';
 
 const everyMs = 1_000;
 const askMs = 3_000;
@@ -27,8 +28,20 @@ function isUnready(pod: KubeObject): boolean {
   return pod.metadata.deletionTimestamp !== undefined || conditionOf(pod, 'Ready')?.status !== 'True';
 }
 
+/** How often containers were started anew, as probes name them. */
+const restartsOf = (pods: readonly KubeObject[]): Map<string, number> =>
+  new Map(
+    pods.flatMap(({ metadata, status }) =>
+      objectsOf(status?.containerStatuses).map(({ name, restartCount }) => [
+        `${metadata.name}/${name} ${metadata.uid}`,
+        Number(restartCount),
+      ]),
+    ),
+  );
+
 export class PodWatch {
   readonly #failing = new Map<string, ReadonlySet<string>>();
+  #restarts: ReadonlyMap<string, number> = new Map();
   readonly #counts = new Map<string, ProbeCounts>();
   #looked: Looked | undefined;
   #trouble = '';
@@ -62,13 +75,17 @@ export class PodWatch {
       if (statusCode !== 200) throw new Error(`the kubelet of ${name} answers ${statusCode}`);
       return [name, probeCounts(text)] as const;
     });
-    for (const [node, counts] of await Promise.all(answers)) {
-      const known = this.#failing.get(node) ?? new Set();
-      this.#failing.set(node, stillFailing(known, this.#counts.get(node), counts));
+    const [listed, told] = await Promise.all([pods, Promise.all(answers)]);
+    if (listed.type !== 'listed') throw new Error(listed.message);
+    const restarts = restartsOf(listed.items);
+    // What failed was another container, and the new one may not be probed for minutes.
+    const isAnew = (container: string): boolean => restarts.get(container) !== this.#restarts.get(container);
+    for (const [node, counts] of told) {
+      const known = [...(this.#failing.get(node) ?? [])].filter((probe) => !isAnew(containerOf(probe)));
+      this.#failing.set(node, stillFailing(new Set(known), this.#counts.get(node), counts));
       this.#counts.set(node, counts);
     }
-    const listed = await pods;
-    if (listed.type !== 'listed') throw new Error(listed.message);
+    this.#restarts = restarts;
     return {
       from,
       unready: listed.items.filter(isUnready).map(({ metadata }) => metadata.name ?? ''),

@@ -12,6 +12,9 @@ export type ProbeCounts = ReadonlyMap<string, Counts>;
 const line = /^prober_probe_total\{([^}]*)\} (\S+)$/gm;
 const label = /(\w+)="([^"]*)"/g;
 
+/** `pod/container UID` of what a probe is of. */
+export const containerOf = (probe: string): string => probe.split(' of ')[1] ?? '';
+
 /** Reads what a kubelet serves at `/metrics/probes`. */
 export function probeCounts(metrics: string): ProbeCounts {
   const counts = new Map<string, Counts>();
