@@ -212,7 +212,7 @@ test('V2: who chooses addresses of MetalLB is named, or is the driver or MetalLB
   );
   for (const client of [gitops, keelsonAdmin, role, metallb, server.admin])
     accepted(await tryMerge(client, chosen, annotated({ [pin]: null, [`${provisioner}/pinned`]: null })), 'named');
-  const status = { status: { loadBalancer: { ingress: [{ ip: '203.0.113.1' }] } } };
+  const status = { status: { loadBalancer: { ingress: [{ ip: '198.51.100.77' }] } } };
   accepted(
     await clusterAdmin.request('PATCH', `${pathOf(bare)}/status`, merge(status)),
     'status is MetalLB’s to write',
@@ -339,14 +339,11 @@ test('the core works as its account with every right of it, and no other', async
   assert.equal(unneeded(atoms, requests), [], 'a right is granted that nothing needs');
 });
 
-test('a class is not deleted without its own UID', async () => {
-  const path = `/apis/${addressesApiVersion}/ipaddressclasses/public`;
-  const { uid } = (await server.admin.expect('GET', path)).body.metadata;
-  refused(
-    await server.admin.request('DELETE', path),
-    new RegExp(`ipaddressclasses public is guarded: .*confirm-delete=${uid}`),
-    'a class that leaves Git',
-  );
+test('a class is not deleted without its own UID, nor are the placeholders all at once', async () => {
+  for (const path of [`/apis/${addressesApiVersion}/ipaddressclasses/public`, `/api/v1/namespaces/${holds}`]) {
+    const { uid } = (await server.admin.expect('GET', path)).body.metadata;
+    refused(await server.admin.request('DELETE', path), new RegExp(`is guarded: .*confirm-delete=${uid}`), path);
+  }
 });
 
 test('what is runtime stays as it is: neither pruned nor set back, and what would break it is refused', async () => {
