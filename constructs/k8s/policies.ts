@@ -281,10 +281,15 @@ function trustWriters(spec: Spec, namespaces: readonly string[]): NamedManifest[
   });
 }
 
-/** The policies of a cluster whose specs are in these namespaces. */
-export function admissionPolicies(scope: Construct, spec: Spec, namespaces: readonly string[]): ManifestObject[] {
+/** The policies of a cluster whose specs are in these namespaces; further ones are guarded for what is in them. */
+export function admissionPolicies(
+  scope: Construct,
+  spec: Spec,
+  namespaces: readonly string[],
+  further: readonly string[] = [],
+): ManifestObject[] {
   const made = [
-    ...(spec.deletionGuard ? deletionGuard(spec, namespaces) : []),
+    ...(spec.deletionGuard ? deletionGuard(spec, [...namespaces, ...further]) : []),
     ...writers(spec),
     ...trustWriters(spec, namespaces),
   ];

@@ -48,6 +48,7 @@ export function systemUnit(input: SystemInput, image: string): JsonObject[] {
   const artifacts = artifactFor.length > 0;
   const probes = spec.images.probe !== undefined;
   const evidence = probes ? observedNamespaces(input) : [];
+  const settings = addressesOf(spec);
   const ledger = input.releases.some(({ domain }) => domain === 'addresses');
   const gates = input.releases.flatMap(({ phases }) => phases.flatMap((phase) => phase.gates));
   const specGroups = input.loaded.specs.map(({ identity }) => groupOf(identity.apiVersion));
@@ -65,11 +66,13 @@ export function systemUnit(input: SystemInput, image: string): JsonObject[] {
       probes,
       ledger,
     });
-    if (ledger) addressesRBAC(scope, spec.executor.namespace, addressesOf(spec));
+    if (ledger) addressesRBAC(scope, spec.executor.namespace, settings);
     admissionPolicies(
       scope,
       spec,
       input.loaded.specs.flatMap(({ identity }) => identity.namespace ?? []),
+      // With the placeholders go the holds of all addresses.
+      ledger && settings.workers.includes('driver') ? [settings.metallb.placeholderNamespace] : [],
     );
     executorDeployment(scope, {
       spec,

@@ -1,8 +1,13 @@
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { Registry } from 'prom-client';
+import * as assert from 'uvu/assert';
+import { addressesApiVersion } from '../../constructs/api/addresses.ts';
 import { systemClock } from '../../constructs/lib/clock.ts';
 import type { JsonObject } from '../../constructs/lib/json.ts';
+import { type AddressWorker, runAddresses } from '../../executor/addresses/role.ts';
+import { leaseTimings } from '../../executor/lease/timings.ts';
 import { runExecutor } from '../../executor/run.ts';
 import { addressesRenderer } from '../../renderer/addresses/render.ts';
 import { type Rendered, renderCluster } from '../../renderer/render.ts';
@@ -10,9 +15,10 @@ import type { AdminClient, Reply } from '../apiserver/client.ts';
 import { serviceAccountToken } from '../apiserver/namespace.ts';
 import { FaultPlan } from '../faults/plan.ts';
 import { faultTransport } from '../faults/transport.ts';
-import { objectsIn } from '../pure/addresses-render-support.ts';
+import { objectsIn, publicClass } from '../pure/addresses-render-support.ts';
 import { staticCredentials, until } from './kubeBed.ts';
 import { accepted, apply, as, namespace, pathOf, server } from './policies-bed.ts';
+import { grantedAtoms, uncovered, unneeded } from './rights-bed.ts';
 
 /** A rendered ledger on the API server of the policies: its executor works as the account that was rendered for it. */
 
@@ -163,3 +169,84 @@ export async function untilRelease(name: string, what: string, probe: (release: 
 export const isNow = (release: Loose, type: string, status: string): boolean =>
   release.status?.observedGeneration === release.metadata.generation &&
   release.status.conditions?.some((c: Loose) => c.type === type && c.status === status) === true;
+
+export const claim = (name: string, spec: JsonObject, annotations: JsonObject = {}): JsonObject => ({
+  apiVersion: addressesApiVersion,
+  kind: 'IPAddressClaim',
+  metadata: { name, namespace: 'tenant', annotations },
+  spec,
+});
+export const service = (
+  name: string,
+  annotations: JsonObject = {},
+  where = 'tenant',
+  spec: JsonObject = {},
+): JsonObject => ({
+  apiVersion: 'v1',
+  kind: 'Service',
+  metadata: { name, namespace: where, annotations },
+  spec: { type: 'LoadBalancer', allocateLoadBalancerNodePorts: false, ports: [{ port: 80 }], ...spec },
+});
+export const address = (name: string, text: string, more: JsonObject = {}): JsonObject => ({
+  apiVersion: addressesApiVersion,
+  kind: 'IPAddress',
+  metadata: { name },
+  spec: { className: 'public', address: text, source: { fromClass: {} }, ...more },
+});
+
+export const merge = (body: JsonObject) => ({ type: 'application/merge-patch+json', body });
+export const create = async (client: AdminClient, object: JsonObject): Promise<Loose> => {
+  const path = pathOf(object);
+  return (await client.expect('POST', path.slice(0, path.lastIndexOf('/')), { body: object })).body;
+};
+
+export const live = async (object: JsonObject): Promise<Loose> =>
+  (await server.admin.request('GET', pathOf(object))).body;
+export const phase = (object: JsonObject, wanted: string): Promise<void> =>
+  until(`${pathOf(object)} to be ${wanted}`, async () => (await live(object)).status?.phase === wanted);
+export const gone = (object: JsonObject): Promise<void> =>
+  until(`${pathOf(object)} to go`, async () => (await server.admin.request('GET', pathOf(object))).status === 404);
+
+/** A worker of the role as the account of the role. Its first change of each of these resources comes too late. */
+export async function startRole(
+  worker: (registry: Registry) => AddressWorker,
+  late: readonly string[],
+): Promise<{ readonly plan: FaultPlan; stop(): Promise<void> }> {
+  const plan = new FaultPlan();
+  for (const resource of late)
+    plan.inject({ match: { resource, verb: 'patch' }, fault: { kind: 'status', code: 409, reason: 'Conflict' } });
+  const stopping = new AbortController();
+  const registry = new Registry();
+  const ended = runAddresses(
+    {
+      credentials: staticCredentials(server, await serviceAccountToken(server.admin, namespace, 'keelson-addresses')),
+      clock: systemClock,
+      random: Math.random,
+      uniqueId: () => randomBytes(6).toString('hex'),
+      identity: 'test',
+      registry,
+      workers: [worker(registry)],
+      leaseNamespace: namespace,
+      lease: leaseTimings(3_000),
+      wrapTransport: (inner) => faultTransport(inner, plan),
+    },
+    stopping.signal,
+  );
+  return {
+    plan,
+    async stop() {
+      stopping.abort();
+      await ended;
+    },
+  };
+}
+
+/** Whether a worker was let do all that it asked for, by its own rights, and needed each of them. */
+export async function provenMinimal({ log }: FaultPlan, settings: string): Promise<void> {
+  const atoms = grantedAtoms(await renderLedger([publicClass], settings), 'keelson-addresses');
+  const requests = log.filter(({ resource }) => resource !== '');
+  const denied = requests.filter(({ status }) => status === 403).map(({ verb, path }) => `${verb} ${path}`);
+  assert.equal(denied, [], 'a right is missing');
+  assert.equal(uncovered(atoms, requests), [], 'a right is missing, and that of another worker had to serve');
+  assert.equal(unneeded(atoms, requests), [], 'a right is granted that nothing needs');
+}

@@ -24,7 +24,7 @@ export interface LedgerSnapshot {
 type Objects = ReadonlyMap<string, JsonObject> | undefined;
 
 /** What a payload gives to each class; undefined for one that does not say. */
-export function rangesOf(objects: Objects): Map<string, IPBlock[]> | undefined {
+function rangesOf(objects: Objects): Map<string, IPBlock[]> | undefined {
   const record = [...(objects ?? [])].find(([id]) => id.startsWith('/ConfigMap/') && id.endsWith(`/${addressRanges}`));
   if (record === undefined) return undefined;
   return new Map(
