@@ -68,6 +68,9 @@ export function procedures(test: Test, at: CommandPlace): void {
     assert.is(await phase(), 'Bound');
     for (const text of await follow(at, 'Looking')) assert.match(text, /^203\.0\.113\.7 +public +IPv4 +Bound/m);
     const teardown = async (line: string): Promise<void> => {
+      // As the page says of a Service that was adopted: as long as it is there, its own pin keeps the address.
+      if (line.includes('annotate service'))
+        await server.admin.expect('DELETE', `/api/v1/namespaces/${namespace}/services/web`);
       // Between claims and addresses: what Retain leaves behind is put in quarantine, and let out of it.
       if (!line.includes('delete ipaddressclaims')) return;
       await until('it is released', async () => (await phase()) === 'Released');
