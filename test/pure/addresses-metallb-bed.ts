@@ -383,3 +383,10 @@ export async function associated(bed: MetallbBed, classMore: Record<string, stri
   bed.service('a', { claim: 'web' });
   await bed.settle();
 }
+
+/** A free address that a person made, with its hold. */
+export async function stock(bed: MetallbBed, name = one, address = ip): Promise<void> {
+  bed.class();
+  bed.address(name, address);
+  await bed.settle();
+}

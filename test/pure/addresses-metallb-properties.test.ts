@@ -18,8 +18,7 @@ import { seededRandom } from './virtualClock.ts';
 /** I1 to I13 with core, driver and MetalLB over random interleavings. `KEELSON_TEST_SEED` runs one seed alone. */
 
 const given = process.env.KEELSON_TEST_SEED;
-const seeds =
-  given === undefined ? Array.from({ length: 60 }, (_, n) => n + 1) : [Number(given)];
+const seeds = given === undefined ? Array.from({ length: 60 }, (_, n) => n + 1) : [Number(given)];
 const stepsPerRun = 1_200;
 const rough: ChaosOptions['faults'] = { before: 0.04, after: 0.04, death: 0.002 };
 const smooth: ChaosOptions['faults'] = { before: 0, after: 0, death: 0 };
