@@ -21,7 +21,7 @@ export const settings: MetallbSettings = {
 };
 
 /** A worker over the model: its engine, what it is to look at, and what it wrote and said. */
-export class ModelWorker<Key extends string, Any extends View, Known extends EngineLedger<Any>> {
+class ModelWorker<Key extends string, Any extends View, Known extends EngineLedger<Any>> {
   readonly writes: string[] = [];
   readonly events: { about: string; type: string; reason: string; note: string }[] = [];
   readonly reads: string[] = [];

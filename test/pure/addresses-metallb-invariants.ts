@@ -15,7 +15,7 @@ import type { ModelServer } from './addresses-model.ts';
 
 const nameOf = ({ metadata }: KubeObject): string => metadata.name ?? '';
 const notes = ({ metadata }: KubeObject): Readonly<Record<string, string>> => metadata.annotations ?? {};
-export const pinOf = (service: KubeObject): string | undefined => notes(service)[metallbAnnotations.addresses];
+const pinOf = (service: KubeObject): string | undefined => notes(service)[metallbAnnotations.addresses];
 const isPlaceholder = ({ metadata }: KubeObject): boolean =>
   metadata.namespace === settings.placeholderNamespace && metadata.labels?.[metallbLabels.placeholder] === 'true';
 const addressOf = ({ metadata }: KubeObject): string | undefined => metadata.labels?.[placeholderLabels.address];
