@@ -91,7 +91,8 @@ const tellable = (fields: Readonly<Record<string, unknown>> = {}): JsonObject =>
 /** Workers of role `addresses` by name. */
 const addressWorkers = {
   core: (registry: Registry, { clock }: Invocation) => coreWorker(registry, () => clock.now()),
-  driver: (registry: Registry, _: Invocation, flags: ExecutorFlags) => metallbWorker(registry, metallbSettings(flags)),
+  driver: (registry: Registry, { clock }: Invocation, flags: ExecutorFlags) =>
+    metallbWorker(registry, () => clock.now(), metallbSettings(flags)),
 } as const;
 
 const metallbSettings = (flags: ExecutorFlags): MetallbSettings => ({

@@ -67,7 +67,7 @@ function start(signal: AbortSignal): Registry {
         uniqueId: () => Math.random().toString(36).slice(2, 12),
         identity: 'test',
         registry,
-        workers: [coreWorker(registry, Date.now), metallbWorker(registry, settings)],
+        workers: [coreWorker(registry, Date.now), metallbWorker(registry, Date.now, settings)],
         leaseNamespace: namespace,
         lease: leaseTimings(3_000),
         wrapTransport: counting,
@@ -163,6 +163,11 @@ test('P1, P2, R1, S1, E1: from a claim to a Service, and to the next one, with o
   const metrics = await registry.metrics();
   assert.match(metrics, 'metallb_iad_pool_capacity{class="public",family="IPv4"} 8');
   assert.match(metrics, 'metallb_iad_ready 1');
+  // The pass about the Service that has its address now may be on its way.
+  await until('the hand-offs were timed', async () =>
+    (await registry.metrics()).includes('metallb_iad_handoff_seconds_count 2'),
+  );
+  console.log(/metallb_iad_handoff_seconds_sum .*/.exec(await registry.metrics())?.[0]);
 });
 
 test('S2, S4, X1: what a Service may not have is told, by who says so', async () => {

@@ -1,27 +1,32 @@
 import { addressAnnotations as annotations, addressFinalizers as finalizers } from '../../constructs/api/addresses.ts';
 import type { JsonObject } from '../../constructs/lib/json.ts';
 import { isObject } from '../../constructs/lib/json.ts';
-import type { LedgerKind } from '../../executor/addresses/objects.ts';
 import type { KubeObject } from '../../executor/kube/types.ts';
 import type { Chaos } from './addresses-chaos.ts';
 import { ledgerObject, type ModelServer, provisioner, teardown } from './addresses-model.ts';
 
 /** Tenants, administrators and a driver, each doing at random what each may do. */
 
-const classNames = ['public', 'private', 'spare'] as const;
-const claimNames = Array.from({ length: 20 }, (_, n) => `c${n}`);
+export const classNames = ['public', 'private', 'spare'] as const;
+/** Small networks, so that they are exhausted now and then. */
+export const networks: Readonly<Record<string, readonly string[]>> = {
+  public: ['203.0.113.0/29', '2001:db8::/125'],
+  private: ['203.0.113.8/29', '2001:db8::8/125'],
+  spare: ['203.0.113.16/30'],
+};
+export const claimNames = Array.from({ length: 20 }, (_, n) => `c${n}`);
 
 export interface Actor {
   readonly server: ModelServer;
   readonly random: () => number;
 }
 
-const pick = <T>({ random }: Pick<Actor, 'random'>, list: readonly T[]): T | undefined =>
+export const pick = <T>({ random }: Pick<Actor, 'random'>, list: readonly T[]): T | undefined =>
   list[Math.floor(random() * list.length)];
 
-const any = (
+export const any = (
   actor: Actor,
-  kind: LedgerKind,
+  kind: string,
   test: (object: KubeObject) => boolean = () => true,
 ): KubeObject | undefined => pick(actor, actor.server.list(kind).filter(test));
 
@@ -29,7 +34,7 @@ export const refOf = (object: KubeObject): JsonObject => (isObject(object.spec?.
 export const phaseOf = (object: KubeObject): string => String(object.status?.phase ?? '');
 const isDeleting = (object: KubeObject): boolean => object.metadata.deletionTimestamp !== undefined;
 
-function editSpec({ server }: Actor, object: KubeObject | undefined, spec: JsonObject): void {
+export function editSpec({ server }: Actor, object: KubeObject | undefined, spec: JsonObject): void {
   if (object === undefined) return;
   const next = Object.fromEntries(
     Object.entries({ ...object.spec, ...spec }).filter(([, value]) => value !== undefined),
@@ -37,7 +42,12 @@ function editSpec({ server }: Actor, object: KubeObject | undefined, spec: JsonO
   server.update({ ...object, spec: next });
 }
 
-function annotate({ server }: Actor, object: KubeObject | undefined, key: string, value: string | undefined): void {
+export function annotate(
+  { server }: Actor,
+  object: KubeObject | undefined,
+  key: string,
+  value: string | undefined,
+): void {
   if (object === undefined) return;
   const { [key]: _, ...others } = object.metadata.annotations ?? {};
   server.update({
@@ -46,7 +56,7 @@ function annotate({ server }: Actor, object: KubeObject | undefined, key: string
   });
 }
 
-const remove = ({ server }: Actor, object: KubeObject | undefined): void => {
+export const remove = ({ server }: Actor, object: KubeObject | undefined): void => {
   if (object !== undefined) server.remove(object);
 };
 
@@ -81,7 +91,12 @@ const makeClass = (actor: Actor): void => {
   const name = pick(actor, classNames) ?? 'public';
   const isDefault = actor.random() < 0.4 ? { annotations: { [annotations.defaultClass]: 'true' } } : {};
   const releaseDelay = pick(actor, [undefined, '0s', '5m', '1h']);
-  const spec = { provisioner, reclaimPolicy: 'Retain', ...(releaseDelay === undefined ? {} : { releaseDelay }) };
+  const spec = {
+    provisioner,
+    reclaimPolicy: pick(actor, ['Retain', 'Delete']) ?? 'Retain',
+    parameters: { addresses: [...(networks[name] ?? [])] },
+    ...(releaseDelay === undefined ? {} : { releaseDelay }),
+  };
   actor.server.create(ledgerObject('IPAddressClass', name, spec, isDefault));
 };
 
@@ -95,7 +110,7 @@ function makeClaim(actor: Actor): void {
   server.create(ledgerObject('IPAddressClaim', pick(actor, claimNames) ?? 'c0', spec));
 }
 
-const tenant: readonly ((actor: Actor) => void)[] = [
+export const tenant: readonly ((actor: Actor) => void)[] = [
   makeClaim,
   makeClaim,
   makeClaim,
@@ -106,11 +121,13 @@ const tenant: readonly ((actor: Actor) => void)[] = [
     annotate(actor, any(actor, 'IPAddressClaim'), annotations.replaceLost, pick(actor, ['true', 'false', undefined])),
 ];
 
-const admin: readonly ((actor: Actor) => void)[] = [
+export const removeClass = (actor: Actor): void => {
+  if (actor.random() < 0.3) remove(actor, any(actor, 'IPAddressClass'));
+};
+
+export const admin: readonly ((actor: Actor) => void)[] = [
   makeClass,
-  (actor) => {
-    if (actor.random() < 0.3) remove(actor, any(actor, 'IPAddressClass'));
-  },
+  removeClass,
   (actor) =>
     editSpec(actor, any(actor, 'IPAddressClass'), { releaseDelay: pick(actor, ['0s', '1m', '2h', undefined]) }),
   (actor) =>
@@ -228,8 +245,11 @@ function detach(actor: Actor): void {
 }
 
 /** Somebody does something. */
-export function act(actor: Actor): void {
-  const group = pick(actor, [tenant, admin, driver]) ?? tenant;
+export function act(
+  actor: Actor,
+  groups: readonly (readonly ((actor: Actor) => void)[])[] = [tenant, admin, driver],
+): void {
+  const group = pick(actor, groups) ?? tenant;
   pick(actor, group)?.(actor);
 }
 

@@ -21,7 +21,7 @@ export const settings: MetallbSettings = {
 };
 
 /** A worker over the model: its engine, what it is to look at, and what it wrote and said. */
-export class ModelWorker<Key extends string, Any extends View, Known extends EngineLedger<Any>> {
+class ModelWorker<Key extends string, Any extends View, Known extends EngineLedger<Any>> {
   readonly writes: string[] = [];
   readonly events: { about: string; type: string; reason: string; note: string }[] = [];
   readonly reads: string[] = [];
@@ -381,5 +381,12 @@ export async function provisioned(
 export async function associated(bed: MetallbBed, classMore: Record<string, string> = {}): Promise<void> {
   await provisioned(bed, {}, classMore);
   bed.service('a', { claim: 'web' });
+  await bed.settle();
+}
+
+/** A free address that a person made, with its hold. */
+export async function stock(bed: MetallbBed, name = one, address = ip): Promise<void> {
+  bed.class();
+  bed.address(name, address);
   await bed.settle();
 }

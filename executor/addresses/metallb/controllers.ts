@@ -33,7 +33,7 @@ export const metallbControllers: Controllers<DriverKey, AnyView, MetallbLedger> 
     const { kind, name } = split(key);
     if (kind === 'IPAddressClass') return planClass(ledger, name);
     if (kind === 'IPAddress') return planAddress(ledger, name, now);
-    return kind === 'Service' ? planService(ledger, name) : planClaim(ledger, name);
+    return kind === 'Service' ? planService(ledger, name) : planClaim(ledger, name, now);
   },
   wake: passesFor,
   locks,

@@ -15,6 +15,14 @@ import { type ServiceView, serviceKey } from './views.ts';
 export const isLeaving = ({ deleting, finalizers }: AddressView): boolean =>
   deleting && !finalizers.includes(addressFinalizers.address);
 
+/** It will not be there for long: nothing keeps it, or its claim is gone and it goes with that. */
+export function goes(ledger: MetallbLedger, address: AddressView): boolean {
+  const { deleting, reclaimPolicy, claimRef } = address;
+  if (isLeaving(address)) return true;
+  const isWithoutClaim = claimRef === undefined || ledger.claim(claimKey(claimRef)) === undefined;
+  return isWithoutClaim && (deleting || (reclaimPolicy === 'Delete' && claimRef !== undefined));
+}
+
 export const isOurs = ({ finalizers }: AddressView): boolean => finalizers.includes(driverFinalizer);
 
 /** Addresses at an IP address that count: not those that go, nor those that another object has with more right. */

@@ -124,11 +124,18 @@ function mend(address: AddressView, keeper: ServiceView): Action[] {
   const { name, className, ip } = address;
   const owners = missingOwner(keeper, ownerOf(address));
   const pool = poolName(className);
-  const right = keeper.pinned.length === 1 && keeper.pinned[0] === ip?.text && keeper.pool === pool;
+  // One that has the address keeps it where it is: by another pool MetalLB would take it away.
+  const isPlaced = keeper.pool === pool || keeper.ingress.includes(ip?.text ?? '');
+  const right = keeper.pinned.length === 1 && keeper.pinned[0] === ip?.text && isPlaced;
   if (right && owners === undefined) return [];
   const link = linkTo(name, ip?.text ?? '');
   const patch: LedgerPatch = {
-    ...(right ? {} : { ...link, annotations: { ...link.annotations, [placeholderAnnotations.pool]: pool } }),
+    ...(right
+      ? {}
+      : {
+          ...link,
+          annotations: { ...link.annotations, ...(isPlaced ? {} : { [placeholderAnnotations.pool]: pool }) },
+        }),
     ...(owners === undefined ? {} : { ownerReferences: owners }),
   };
   return [{ type: 'patch', target: keeper, patch }];

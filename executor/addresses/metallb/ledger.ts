@@ -1,5 +1,6 @@
 /** The ledger with Services, pools and advertisements, and the indexes that the planners of the driver ask. */
 import { poolName } from '../../../constructs/api/metallb.ts';
+import type { IPFamily } from '../../../constructs/lib/ip.ts';
 import type { KubeObject } from '../../kube/types.ts';
 import { ExtendedLedger, Index } from '../ledger.ts';
 import { type AddressView, claimKey } from '../objects.ts';
@@ -18,7 +19,7 @@ export class MetallbLedger extends ExtendedLedger<DriverView> {
   /** Placeholders by the IPAddress, and by the claim, that they are for. */
   readonly #byAddress = new Index<ServiceView>();
   readonly #byClaim = new Index<ServiceView>();
-  /** Placeholders that wait for MetalLB to choose, by pool. */
+  /** Placeholders that wait for MetalLB to choose, by pool and family. */
   readonly #choosing = new Index<ServiceView>();
   /** Services, placeholders among them, by the addresses that they have, and by those that they ask for. */
   readonly #byIngress = new Index<ServiceView>();
@@ -41,8 +42,8 @@ export class MetallbLedger extends ExtendedLedger<DriverView> {
   };
   placeholdersOf = (address: string): ServiceView[] => [...this.#byAddress.get(address)];
   placeholdersFor = (claim: string): ServiceView[] => [...this.#byClaim.get(claim)];
-  /** How many placeholders wait for MetalLB to choose from the pool of a class. */
-  choosing = (className: string): number => this.#choosing.size(poolName(className));
+  /** How many placeholders wait for MetalLB to choose an address of a family from the pool of a class. */
+  choosing = (className: string, family: IPFamily): number => this.#choosing.size(`${poolName(className)} ${family}`);
   holding = (ip: string): ServiceView[] => [...this.#byIngress.get(ip)];
   asking = (ip: string): ServiceView[] => [...this.#byPin.get(ip)];
   naming = (claim: string): ServiceView[] => [...this.#naming.get(claim)];
@@ -69,7 +70,7 @@ export class MetallbLedger extends ExtendedLedger<DriverView> {
   }
 
   #places(view: ServiceView): [Index<ServiceView>, string][] {
-    const { placeholder, ingress, pinned, claim, pool } = view;
+    const { placeholder, ingress, pinned, claim, pool, families } = view;
     const shared = [
       ...ingress.map((ip): [Index<ServiceView>, string] => [this.#byIngress, ip]),
       ...pinned.map((ip): [Index<ServiceView>, string] => [this.#byPin, ip]),
@@ -77,7 +78,7 @@ export class MetallbLedger extends ExtendedLedger<DriverView> {
     if (placeholder === undefined) return claim === undefined ? shared : [...shared, [this.#naming, claim]];
     const places: [Index<ServiceView>, string][] = shared;
     if (placeholder.address !== undefined) places.push([this.#byAddress, placeholder.address]);
-    else if (ingress.length === 0) places.push([this.#choosing, pool]);
+    else if (ingress.length === 0) places.push([this.#choosing, `${pool} ${families.join()}`]);
     if (placeholder.claim !== undefined) places.push([this.#byClaim, placeholder.claim]);
     return places;
   }

@@ -27,8 +27,8 @@ const watched = ({ metallbNamespace: namespace }: MetallbSettings): Selection[] 
 ];
 
 /** The driver, reporting to a registry of its process. */
-export function metallbWorker(registry: Registry, settings: MetallbSettings): AddressWorker {
-  const metrics = driverMetrics(registry);
+export function metallbWorker(registry: Registry, now: () => number, settings: MetallbSettings): AddressWorker {
+  const metrics = driverMetrics(registry, now);
   return {
     name: 'driver',
     lease: addressLeases.driver,

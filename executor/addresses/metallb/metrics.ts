@@ -3,6 +3,7 @@ import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 import type { MetallbLedger } from './ledger.ts';
 import { isServed, networksOf } from './parameters.ts';
 import type { Told } from './tell.ts';
+import { serviceKey } from './views.ts';
 import type { DriverKey } from './wake.ts';
 
 export interface DriverMetrics {
@@ -22,8 +23,8 @@ const controllers: Readonly<Record<string, string>> = {
   Service: 'iad-service',
 };
 
-/** Registers the metrics of the driver; once for a process, however many terms it leads. */
-export function driverMetrics(registry: Registry): DriverMetrics {
+/** Registers the metrics of the driver; once for a process, however many terms it leads. @param now milliseconds. */
+export function driverMetrics(registry: Registry, now: () => number): DriverMetrics {
   const registers = [registry];
   let counted: MetallbLedger | undefined;
   const holds = new Gauge({
@@ -72,6 +73,22 @@ export function driverMetrics(registry: Registry): DriverMetrics {
     help: 'addresses that a Service was found to use without authority',
     registers,
   });
+  const handOff = new Histogram({
+    name: 'metallb_iad_handoff_seconds',
+    help: 'from the pin of a Service, for which a hold was given up, to the address on it',
+    buckets: [0.01, 0.05, 0.2, 1, 5, 30],
+    registers,
+  });
+  /** When Services were pinned that do not have their addresses yet. */
+  const asking = new Map<string, number>();
+  const given = (key: string): void => {
+    const since = asking.get(key);
+    const service = counted?.service(key);
+    if (since === undefined) return;
+    if (service?.pinned.every((one) => service.ingress.includes(one)) === false) return;
+    asking.delete(key);
+    if (service !== undefined) handOff.observe(Math.max(0, now() - since) / 1000);
+  };
   return {
     ready(ledger) {
       counted = ledger;
@@ -80,12 +97,16 @@ export function driverMetrics(registry: Registry): DriverMetrics {
     passed(key, failed, seconds) {
       const controller = controllers[key.slice(0, key.indexOf(' '))] ?? '';
       passes.observe({ controller, result: failed ? 'error' : 'success' }, seconds);
+      if (key.startsWith('Service ')) given(key.slice('Service '.length));
     },
-    told({ reason }) {
+    told({ reason, about }) {
       if (reason === 'AddressConflict') conflicts.inc();
+      if (about.kind === 'Service' && reason === 'Associated' && about.ingress.length === 0)
+        asking.set(serviceKey(about), now());
     },
     end() {
       counted = undefined;
+      asking.clear();
       holds.reset();
       capacity.reset();
       ready.set(0);

@@ -51,6 +51,12 @@ const versionOf = { IPv4: 'v4', IPv6: 'v6' } as const;
 export const allocationName = (claimUid: string, family: IPFamily, nth: number): string =>
   `iad-${claimUid}-${versionOf[family]}${nth === 1 ? '' : `-${nth}`}`;
 
+/** Which of the placeholders of a claim and family has the name. */
+export function nthOf(claimUid: string, family: IPFamily, name: string): number {
+  const rest = name.slice(allocationName(claimUid, family, 1).length);
+  return rest === '' ? 1 : Number(rest.slice(1)) || 1;
+}
+
 /** A name as a Service takes it: shortened by its hash where it is too long, or has dots. */
 function serviceName(name: string): string {
   const whole = `iad-${name}`;

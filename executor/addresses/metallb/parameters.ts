@@ -15,7 +15,7 @@ export const isServed = (found: ClassView | undefined): found is ClassView => fo
  * Reads a network as other programs do, bits of hosts included: classes of clusters were written for a reader that takes them.
  * A single address, or a range, is none.
  */
-export function readNetwork(text: string): IPBlock | undefined {
+function readNetwork(text: string): IPBlock | undefined {
   const [base = '', prefix = '', ...more] = text.split('/');
   const start = readIP(base);
   if (start === undefined || more.length > 0 || !/^[0-9]{1,3}$/.test(prefix)) return undefined;

@@ -9,30 +9,33 @@ import { type AddressView, type ClaimView, type ClassView, claimKey } from '../o
 import { gone, isLeaving, isOurs, ownersOf, servesAddress, userOf } from './facts.ts';
 import { drop, linkTo, ownerOf, placeholder } from './holds.ts';
 import type { MetallbLedger } from './ledger.ts';
-import { allocationName, driverFinalizer, newAddressName, placeholderAnnotations } from './names.ts';
+import { allocationName, driverFinalizer, newAddressName, nthOf, placeholderAnnotations } from './names.ts';
 import { isServed } from './parameters.ts';
 import { type Action, normal, type Plan, warning } from './tell.ts';
 import type { ServiceView } from './views.ts';
 
-/** So many placeholders of a class may wait for MetalLB to choose: each of them takes whatever becomes free. */
+/** So many placeholders of a class and family may wait for MetalLB to choose: each of them takes whatever becomes free. */
 export const choosingAtOnce = 4;
 /** A claim that waits is looked at again, should a change have been missed. */
 const safetyMs = 120_000;
 
-/** One pass over a claim, given by `<namespace>/<name>`. */
-export function planClaim(ledger: MetallbLedger, key: string): Plan {
+/**
+ * One pass over a claim, given by `<namespace>/<name>`.
+ * @param now milliseconds since 1970.
+ */
+export function planClaim(ledger: MetallbLedger, key: string, now: number): Plan {
   const claim = ledger.claim(key);
   const found = claim === undefined ? undefined : servingClass(ledger, claim);
   const missing = claim === undefined || found === undefined ? [] : missingFamilies(ledger, claim);
   const steps =
     claim === undefined || found === undefined
       ? []
-      : missing.map((family) => provide(ledger, claim, found, family, chosenFor(ledger, claim, family)));
+      : missing.map((family) => provide({ ledger, claim, found, family, now }, chosenFor(ledger, claim, family)));
   const used = steps.flatMap(({ uses }) => (uses === undefined ? [] : [uses]));
   return {
     actions: [...steps.flatMap(({ actions }) => actions), ...orphans(ledger, key, used)],
     warnings: [],
-    ...(missing.length === 0 ? {} : { againMs: safetyMs }),
+    ...(missing.length === 0 ? {} : { againMs: Math.min(safetyMs, ...steps.map((one) => one.againMs ?? safetyMs)) }),
   };
 }
 
@@ -58,7 +61,8 @@ function covers(claim: ClaimView, address: AddressView): boolean {
   return phase !== 'Lost' || !claim.replaceLost;
 }
 
-const missingFamilies = (ledger: MetallbLedger, claim: ClaimView): IPFamily[] =>
+/** Families for which the claim has nothing, and nothing is under way. */
+export const missingFamilies = (ledger: MetallbLedger, claim: ClaimView): IPFamily[] =>
   requested(claim).filter(
     (family) => !ledger.addressesOf(claimKey(claim)).some((one) => one.ip?.family === family && covers(claim, one)),
   );
@@ -70,7 +74,7 @@ const isOpen = (ledger: MetallbLedger, claim: ClaimView, family: IPFamily, one: 
   (one.placeholder?.address === undefined || ledger.address(one.placeholder.address) === undefined);
 
 /** The placeholder by which an address of the family is chosen. */
-function chosenFor(ledger: MetallbLedger, claim: ClaimView, family: IPFamily): ServiceView | undefined {
+export function chosenFor(ledger: MetallbLedger, claim: ClaimView, family: IPFamily): ServiceView | undefined {
   const open = ledger.placeholdersFor(claimKey(claim)).filter((one) => isOpen(ledger, claim, family, one));
   return open.find(({ ingress }) => ingress.length > 0) ?? open[0];
 }
@@ -79,16 +83,24 @@ interface Step {
   readonly actions: readonly Action[];
   /** The placeholder that is still needed. */
   readonly uses?: ServiceView;
+  readonly againMs?: number;
 }
 
-function provide(
-  ledger: MetallbLedger,
-  claim: ClaimView,
-  found: ClassView,
-  family: IPFamily,
-  chosen: ServiceView | undefined,
-): Step {
-  if (chosen === undefined) return reserve(ledger, claim, found, family);
+/** A family that the claim needs, and where from. */
+interface Need {
+  readonly ledger: MetallbLedger;
+  readonly claim: ClaimView;
+  readonly found: ClassView;
+  readonly family: IPFamily;
+  readonly now: number;
+}
+
+function provide(need: Need, chosen: ServiceView | undefined): Step {
+  const { ledger, claim, found, family } = need;
+  if (chosen === undefined) {
+    const isFull = ledger.choosing(found.name, family) >= choosingAtOnce;
+    return { actions: isFull ? [] : [reserve(need)] };
+  }
   // Of another class, or pinned to an address that MetalLB took away again: it can not come to anything.
   const isPinned = chosen.pinned.length > 0;
   if (chosen.pool !== poolName(found.name) || (isPinned && chosen.ingress.length === 0)) return { actions: [] };
@@ -96,17 +108,16 @@ function provide(
   if (ip === undefined) return { actions: [], uses: chosen };
   const present = ledger.addressesAt(ip.text);
   const owner = ownersOf(ledger, ip.text)[0];
-  if (owner !== undefined) return mismatch(ledger, claim, owner, ip, chosen);
+  if (owner !== undefined) return mismatch(need, owner, ip, chosen);
   // One that goes has its name until it is gone.
   if (present.length > 0) return { actions: [], uses: chosen };
   return { actions: record(ledger, claim, found, ip, chosen), uses: chosen };
 }
 
-function reserve(ledger: MetallbLedger, claim: ClaimView, found: ClassView, family: IPFamily): Step {
-  if (ledger.choosing(found.name) >= choosingAtOnce) return { actions: [] };
+function reserve({ ledger, claim, found, family }: Need, after = 0): Action {
   const { placeholderNamespace } = ledger.settings;
   const isTaken = (name: string): boolean => ledger.service(`${placeholderNamespace}/${name}`) !== undefined;
-  let nth = 1;
+  let nth = after + 1;
   while (isTaken(allocationName(claim.uid, family, nth))) nth += 1;
   const name = allocationName(claim.uid, family, nth);
   const object = placeholder(ledger.settings, {
@@ -118,7 +129,7 @@ function reserve(ledger: MetallbLedger, claim: ClaimView, found: ClassView, fami
       [placeholderAnnotations.claimName]: claim.name,
     },
   });
-  return { actions: [{ type: 'create', object, events: [normal(claim, 'Reserving', { placeholder: name, family })] }] };
+  return { type: 'create', object, events: [normal(claim, 'Reserving', { placeholder: name, family })] };
 }
 
 /** First the placeholder keeps the address whatever happens to MetalLB; then the address is recorded. */
@@ -160,18 +171,12 @@ function record(
 
 /**
  * MetalLB gave an address that the ledger has already: it was free there for a moment. The placeholder stays and holds it for
- * its owner, unless a workload waits for it; the claim gets another one.
+ * its owner, and the claim gets another one. If a workload waits for the address, the placeholder makes way.
  */
-function mismatch(
-  ledger: MetallbLedger,
-  claim: ClaimView,
-  owner: AddressView,
-  ip: IPAddress,
-  chosen: ServiceView,
-): Step {
+function mismatch(need: Need, owner: AddressView, ip: IPAddress, chosen: ServiceView): Step {
+  const { ledger, claim } = need;
   const events = [warning(claim, 'LedgerMismatch', { address: ip.text, name: owner.name })];
-  if (servesAddress(ledger, owner) && userOf(ledger, owner).type === 'live')
-    return { actions: [{ ...drop(chosen), events }], uses: chosen };
+  if (servesAddress(ledger, owner) && userOf(ledger, owner).type === 'live') return makeWay(need, chosen, events);
   const link = linkTo(owner.name, ip.text);
   const annotations = {
     ...link.annotations,
@@ -181,6 +186,19 @@ function mismatch(
   const patch = { labels: link.labels, annotations, ownerReferences: [ownerOf(owner)] };
   return { actions: [{ type: 'patch', target: chosen, patch, events }], uses: chosen };
 }
+
+/**
+ * Another placeholder asks before this one goes, so that it is not given the same address. It may be all the same, and the
+ * workload may not be able to take it: from the second time on that is tried after a while, each time a longer one.
+ */
+function makeWay(need: Need, chosen: ServiceView, events: Action['events'] & object): Step {
+  const nth = nthOf(need.claim.uid, need.family, chosen.name);
+  const left = Date.parse(chosen.createdAt) + waitMs(nth) - need.now;
+  if (left > 0) return { actions: [], uses: chosen, againMs: left };
+  return { actions: [reserve(need, nth), { ...drop(chosen), events }], uses: chosen };
+}
+
+const waitMs = (nth: number): number => (nth <= 1 ? 0 : Math.min(600_000, 1_000 * 2 ** Math.min(nth - 2, 10)));
 
 const claimRefOf = (key: string): LedgerRef => {
   const [namespace = '', name = ''] = key.split('/');

@@ -4,7 +4,7 @@ import { reasonMessage } from '../../../constructs/api/reasons.ts';
 import { type AddressView, type ClaimView, claimKey } from '../objects.ts';
 import { type Confirmation, nothing } from '../plan.ts';
 import { detect } from './detect.ts';
-import { addressesWith, gone, isLeaving, isUser, servesAddress, statusWith, userOf, userText } from './facts.ts';
+import { addressesWith, goes, gone, isLeaving, isUser, servesAddress, statusWith, userOf, userText } from './facts.ts';
 import { unfitness } from './fitness.ts';
 import { drop } from './holds.ts';
 import type { MetallbLedger } from './ledger.ts';
@@ -138,15 +138,17 @@ function take(ledger: MetallbLedger, service: ServiceView, { takes }: Wish): Act
       .map((one) => drop(one)),
     ...(isPinned ? [] : [pin(service, wanted, events)]),
     // What it had before is held again once it has let go: MetalLB asks nobody else when a Service moves.
-    ...others.filter(({ ip }) => !service.ingress.includes(ip?.text ?? '')).flatMap(disassociate),
+    ...others.filter(({ ip }) => !service.ingress.includes(ip?.text ?? '')).flatMap(disassociate(ledger)),
   ];
 }
 
-/** One that is being deleted keeps it to the end: its teardown asks who used it. */
-const disassociate = (address: AddressView): Action[] =>
-  address.deleting
-    ? []
-    : [{ type: 'status', target: address, status: statusWith(address, { associatedTo: undefined }) }];
+/** One that goes keeps it to the end: its teardown asks who used it. */
+const disassociate =
+  (ledger: MetallbLedger) =>
+  (address: AddressView): Action[] =>
+    goes(ledger, address)
+      ? []
+      : [{ type: 'status', target: address, status: statusWith(address, { associatedTo: undefined }) }];
 
 function withdraw(ledger: MetallbLedger, service: ServiceView, { keeps, confirm }: Wish): Action[] {
   const used = ledger.usedBy(serviceKey(service));
@@ -155,7 +157,7 @@ function withdraw(ledger: MetallbLedger, service: ServiceView, { keeps, confirm 
   // What it keeps is in the same pin.
   const pinned =
     used.length === lost.length && isAuthored(service, lost) ? [unpin(service, isForced(ledger, lost))] : [];
-  const cleared = lost.flatMap(disassociate);
+  const cleared = lost.flatMap(disassociate(ledger));
   const addresses = pinOf(lost).join(' and ');
   const told = pinned.length > 0 ? [] : [normal(service, 'Disassociated', { addresses })];
   return [...pinned, ...cleared].map((action, n) =>
@@ -164,8 +166,6 @@ function withdraw(ledger: MetallbLedger, service: ServiceView, { keeps, confirm 
 }
 
 /** An address that goes is taken off the Service; one that stays only if that is wished for. */
-function isForced({ settings, claim }: MetallbLedger, lost: readonly AddressView[]): boolean {
-  const goes = ({ deleting, reclaimPolicy, claimRef }: AddressView): boolean =>
-    deleting || (reclaimPolicy === 'Delete' && claimRef !== undefined && claim(claimKey(claimRef)) === undefined);
-  return settings.forcedRelease === 'always' || (settings.forcedRelease === 'deleted' && lost.some(goes));
-}
+const isForced = (ledger: MetallbLedger, lost: readonly AddressView[]): boolean =>
+  ledger.settings.forcedRelease === 'always' ||
+  (ledger.settings.forcedRelease === 'deleted' && lost.some((one) => goes(ledger, one)));

@@ -62,7 +62,7 @@ export type DriverView = ServiceView | RenderedView;
 export type AnyView = LedgerView | DriverView;
 
 const text = (value: JsonValue | undefined): string => (typeof value === 'string' ? value : '');
-export const textsOf = (value: JsonValue | undefined): string[] =>
+const textsOf = (value: JsonValue | undefined): string[] =>
   Array.isArray(value) ? value.filter((one) => typeof one === 'string') : [];
 
 /** The addresses that a pin asks for, as they are written canonically; what can not be read stays as it is. */

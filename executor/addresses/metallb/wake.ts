@@ -1,10 +1,11 @@
 /** Which passes of the driver a change calls for. Pure; every answer comes from an index. */
 import { poolName } from '../../../constructs/api/metallb.ts';
+import type { IPFamily } from '../../../constructs/lib/ip.ts';
 import type { LedgerChange } from '../ledger.ts';
 import { type AddressView, type ClaimView, claimKey } from '../objects.ts';
 import type { MetallbLedger } from './ledger.ts';
 import { isServed } from './parameters.ts';
-import { choosingAtOnce, servingClass } from './plan-claim.ts';
+import { choosingAtOnce, chosenFor, missingFamilies, servingClass } from './plan-claim.ts';
 import { type AnyView, type RenderedView, type ServiceView, serviceKey } from './views.ts';
 
 /** What a pass is about: a kind, and the name of the object (`<namespace>/<name>` of a claim or Service). */
@@ -13,6 +14,8 @@ export type DriverKey =
   | `IPAddress ${string}`
   | `IPAddressClaim ${string}`
   | `Service ${string}`;
+
+const families: readonly IPFamily[] = ['IPv4', 'IPv6'];
 
 const ofAddress = ({ name }: { readonly name: string }): DriverKey => `IPAddress ${name}`;
 const ofClaim = (key: string): DriverKey => `IPAddressClaim ${key}`;
@@ -31,7 +34,7 @@ export function passesFor(ledger: MetallbLedger, change: LedgerChange<AnyView>):
 function passesOf(ledger: MetallbLedger, view: AnyView): DriverKey[] {
   switch (view.kind) {
     case 'IPAddressClass':
-      return [`IPAddressClass ${view.name}`, ...waiting(ledger, view.name)];
+      return [`IPAddressClass ${view.name}`, ...families.flatMap((family) => waiting(ledger, view.name, family))];
     case 'IPAddress':
       return forAddress(ledger, view);
     case 'IPAddressClaim':
@@ -61,20 +64,22 @@ function onceOnly(ledger: MetallbLedger, { before, after }: LedgerChange<AnyView
 const ofMembers = (ledger: MetallbLedger, className: string): DriverKey[] =>
   ledger.addressesOfClass(className).flatMap((one) => forAddress(ledger, one));
 
-/** Claims that could ask MetalLB for an address of a class now: as many as may do so at once. */
-function waiting(ledger: MetallbLedger, className: string): DriverKey[] {
-  const room = choosingAtOnce - ledger.choosing(className);
+/** Claims that could ask MetalLB for an address of a class and family now: as many as may do so at once. */
+function waiting(ledger: MetallbLedger, className: string, family: IPFamily): DriverKey[] {
+  const room = choosingAtOnce - ledger.choosing(className, family);
+  if (room <= 0) return [];
   const found: DriverKey[] = [];
   for (const claim of ledger.waitingForClass(className)) {
+    if (isNext(ledger, claim, family)) found.push(ofClaim(claimKey(claim)));
     if (found.length >= room) break;
-    if (isNext(ledger, claim)) found.push(ofClaim(claimKey(claim)));
   }
   return found;
 }
 
-const isNext = (ledger: MetallbLedger, claim: ClaimView): boolean =>
+const isNext = (ledger: MetallbLedger, claim: ClaimView, family: IPFamily): boolean =>
   servingClass(ledger, claim) !== undefined &&
-  !ledger.placeholdersFor(claimKey(claim)).some(({ placeholder }) => placeholder?.address === undefined);
+  missingFamilies(ledger, claim).includes(family) &&
+  chosenFor(ledger, claim, family) === undefined;
 
 function forAddress(ledger: MetallbLedger, address: AddressView): DriverKey[] {
   const { name, claimRef, className, ip, associatedTo } = address;
@@ -120,7 +125,9 @@ function forPlaceholder(ledger: MetallbLedger, service: ServiceView): DriverKey[
     ...(address === undefined ? [] : [`IPAddress ${address}` as const]),
     ...(claim === undefined ? [] : [ofClaim(claim)]),
     ...touched(ledger, service),
-    ...(className === undefined ? [] : waiting(ledger, className)),
+    ...(className === undefined || address !== undefined
+      ? []
+      : families.flatMap((one) => waiting(ledger, className, one))),
   ];
 }
 

@@ -1,0 +1,137 @@
+// time limit: 180s
+import { test } from 'uvu';
+import * as assert from 'uvu/assert';
+import { metallbControllers } from '../../executor/addresses/metallb/controllers.ts';
+import { MetallbLedger } from '../../executor/addresses/metallb/ledger.ts';
+import type { MetallbSettings } from '../../executor/addresses/metallb/names.ts';
+import { ledgerKinds } from '../../executor/addresses/objects.ts';
+import { act, admin, classNames, networks, pick, removeClass, tenant } from './addresses-actors.ts';
+import { Chaos, type ChaosOptions, coreOfChaos, workerOf } from './addresses-chaos.ts';
+import { checkRest, checkState, checkWrite } from './addresses-invariants.ts';
+import { serviceActs } from './addresses-metallb-actors.ts';
+import { settings } from './addresses-metallb-bed.ts';
+import { checkDriverRest, checkDriverWrite } from './addresses-metallb-invariants.ts';
+import { classSpec, collectGarbage, MetallbModel } from './addresses-metallb-model.ts';
+import { ledgerObject } from './addresses-model.ts';
+import { seededRandom } from './virtualClock.ts';
+
+/** I1 to I13 with core, driver and MetalLB over random interleavings. `KEELSON_TEST_SEED` runs one seed alone. */
+
+const given = process.env.KEELSON_TEST_SEED;
+const seeds = given === undefined ? Array.from({ length: 60 }, (_, n) => n + 1) : [Number(given)];
+const stepsPerRun = 1_200;
+const rough: ChaosOptions['faults'] = { before: 0.04, after: 0.04, death: 0.002 };
+const smooth: ChaosOptions['faults'] = { before: 0, after: 0, death: 0 };
+const kinds = [...ledgerKinds, 'Service', 'IPAddressPool', 'L2Advertisement'];
+
+/** In most runs classes stay: with them go all that they could have given. */
+const calmAdmin = admin.filter((one) => one !== removeClass);
+
+function begin(seed: number) {
+  const faults = { ...rough };
+  const random = seededRandom(seed);
+  const own: MetallbSettings = {
+    ...settings,
+    forcedRelease: pick({ random }, ['never', 'deleted', 'always'] as const) ?? 'never',
+  };
+  const driver = workerOf('driver', kinds, metallbControllers, () => new MetallbLedger(own));
+  const world: { metallb?: MetallbModel } = {};
+  const chaos: Chaos = new Chaos({
+    random,
+    faults,
+    workers: [coreOfChaos, driver],
+    others: [() => world.metallb?.step((keys) => pick({ random }, keys)) ?? false, () => collectGarbage(chaos.server)],
+    watch: (write) => {
+      if (write.by === 'core') checkWrite(chaos.server, chaos.now, write);
+      else checkDriverWrite(chaos.server, write);
+      checkState(chaos.server);
+    },
+  });
+  world.metallb = new MetallbModel(chaos.server, own.metallbNamespace);
+  for (const name of classNames)
+    chaos.server.create(
+      ledgerObject(
+        'IPAddressClass',
+        name,
+        classSpec(networks[name] ?? [], { reclaimPolicy: pick({ random }, ['Retain', 'Delete']) ?? 'Retain' }),
+      ),
+    );
+  return { chaos, metallb: world.metallb, calm: () => void Object.assign(faults, smooth) };
+}
+
+type Run = ReturnType<typeof begin>;
+
+/** Everything that can happen happens; what waits for a time gets some of it. */
+async function rest({ chaos }: Run): Promise<void> {
+  await chaos.settle();
+  for (let n = 0; n < 6; n += 1) {
+    chaos.now += 130_000;
+    await chaos.settle();
+  }
+}
+
+/** I11: looking at everything twice writes and says nothing. */
+async function checkQuiet({ chaos }: Run): Promise<void> {
+  chaos.wakeAll();
+  await chaos.settle();
+  const [writes, events] = [chaos.writes, chaos.events];
+  for (let n = 0; n < 2; n += 1) {
+    chaos.wakeAll();
+    await chaos.settle();
+  }
+  assert.equal([chaos.writes, chaos.events], [writes, events], 'I11');
+}
+
+let steps = 0;
+let elapsed = 0;
+const met = new Map<string, number>();
+const count = (key: string): void => void met.set(key, (met.get(key) ?? 0) + 1);
+
+for (const seed of seeds)
+  test(`seed ${seed}: invariants hold at every step, and everything comes to rest`, async () => {
+    const run = begin(seed);
+    const { chaos, metallb } = run;
+    const started = performance.now();
+    const actor = { server: chaos.server, random: chaos.random };
+    try {
+      for (let n = 0; n < stepsPerRun; n += 1) {
+        const what = chaos.random();
+        if (what < 0.08) act(actor, [tenant, seed % 4 === 0 ? admin : calmAdmin, serviceActs, serviceActs]);
+        else if (what < 0.084) chaos.now += Math.floor(chaos.random() * 600_000);
+        else if (what < 0.085) metallb.restart((keys) => [...keys].sort(() => chaos.random() - 0.5));
+        else await chaos.step();
+        if (n % 50 === 0)
+          for (const { kind, status } of chaos.server.list()) {
+            count(`${kind} ${String(status?.phase ?? '')}`);
+            if (status?.associatedTo !== undefined) count('associated');
+          }
+      }
+      run.calm();
+      await rest(run);
+      checkRest(chaos.server);
+      checkDriverRest(chaos.server);
+      await checkQuiet(run);
+      // Other processes find nothing to do: nothing was in memory alone.
+      const writes = chaos.writes;
+      chaos.die(0);
+      chaos.die(1);
+      chaos.wakeAll();
+      await chaos.settle();
+      assert.is(chaos.writes, writes, 'another process writes');
+    } catch (error) {
+      console.error(`seed ${seed}`);
+      throw error;
+    }
+    steps += stepsPerRun;
+    elapsed += performance.now() - started;
+  });
+
+test('every phase was met, and the runs were not slow', () => {
+  if (given !== undefined) return;
+  const phases = ['Available', 'Bound', 'Released', 'Conflict', 'Lost', 'Pending'].map((phase) => `IPAddress ${phase}`);
+  for (const key of [...phases, 'IPAddressClaim Pending', 'IPAddressClaim Bound', 'associated'])
+    assert.ok((met.get(key) ?? 0) > 5, `${key}: ${met.get(key)}`);
+  console.error(`${steps} steps, ${Math.round(steps / (elapsed / 1000))} a second`);
+});
+
+test.run();
