@@ -8,6 +8,8 @@ import { parseDuration } from '../../constructs/lib/duration.ts';
 import type { JsonObject } from '../../constructs/lib/json.ts';
 import { redact, redactObject } from '../../constructs/lib/redact.ts';
 import { coreWorker } from '../../executor/addresses/core/core-worker.ts';
+import { metallbWorker } from '../../executor/addresses/metallb/metallb-worker.ts';
+import type { MetallbSettings } from '../../executor/addresses/metallb/names.ts';
 import { runAddresses } from '../../executor/addresses/role.ts';
 import { evidenceSource } from '../../executor/evidence/source.ts';
 import { type CredentialSource, inClusterCredentials, kubeConfigCredentials } from '../../executor/kube/credentials.ts';
@@ -20,6 +22,10 @@ interface ExecutorFlags {
   readonly role: 'executor' | 'addresses';
   readonly workers: readonly (keyof typeof addressWorkers)[];
   readonly leaseNamespace?: string;
+  readonly metallbNamespace: string;
+  readonly placeholderNamespace: string;
+  readonly lbClass?: string;
+  readonly forcedRelease: MetallbSettings['forcedRelease'];
   readonly namespace: string;
   readonly kubeconfig?: string;
   readonly context?: string;
@@ -83,12 +89,22 @@ const tellable = (fields: Readonly<Record<string, unknown>> = {}): JsonObject =>
   redactObject(JSON.parse(JSON.stringify(fields)) as JsonObject);
 
 /** Workers of role `addresses` by name. */
-const addressWorkers = { core: coreWorker } as const;
+const addressWorkers = {
+  core: (registry: Registry, { clock }: Invocation) => coreWorker(registry, () => clock.now()),
+  driver: (registry: Registry, _: Invocation, flags: ExecutorFlags) => metallbWorker(registry, metallbSettings(flags)),
+} as const;
+
+const metallbSettings = (flags: ExecutorFlags): MetallbSettings => ({
+  metallbNamespace: flags.metallbNamespace,
+  placeholderNamespace: flags.placeholderNamespace,
+  forcedRelease: flags.forcedRelease,
+  ...(flags.lbClass === undefined ? {} : { lbClass: flags.lbClass }),
+});
 
 /** @throws InvalidArgumentError for a worker that there is none of. */
 function workerNames(text: string): (keyof typeof addressWorkers)[] {
   const known = Object.keys(addressWorkers) as (keyof typeof addressWorkers)[];
-  return words(text).map((word) => {
+  return [...new Set(words(text))].map((word) => {
     const found = known.find((name) => name === word);
     if (found === undefined) throw new InvalidArgumentError(`workers are ${known.join(', ')}`);
     return found;
@@ -99,8 +115,9 @@ function addresses(
   flags: ExecutorFlags,
   access: CredentialSource,
   log: pino.Logger,
-  { clock, random, env, signal }: Invocation,
+  invocation: Invocation,
 ): Promise<void> {
+  const { clock, random, env, signal } = invocation;
   // Whether this is a test cluster is asked by role executor alone.
   if (flags.testLeaseDuration !== undefined)
     throw new InvalidArgumentError('--test-lease-duration is an option of role executor');
@@ -113,7 +130,7 @@ function addresses(
       uniqueId: () => randomUUID().slice(0, 13),
       identity: env.POD_NAME ?? hostname(),
       registry,
-      workers: flags.workers.map((name) => addressWorkers[name](registry, () => clock.now())),
+      workers: flags.workers.map((name) => addressWorkers[name](registry, invocation, flags)),
       leaseNamespace: flags.leaseNamespace ?? flags.namespace,
       metricsPort: flags.metricsPort,
       onListening: (port) => log.info({ port }, 'metrics are served'),
@@ -139,6 +156,14 @@ export function executorCommand(invocation: Invocation): Command {
       ['core'],
     )
     .option('--lease-namespace <name>', 'role addresses: where the Leases of the controllers before it are')
+    .option('--metallb-namespace <name>', 'worker driver: where MetalLB has its pools', 'metallb-system')
+    .option('--placeholder-namespace <name>', 'worker driver: where its placeholders are', 'metallb-iad-system')
+    .option('--lb-class <class>', 'worker driver: the class of Services that MetalLB serves, if it was given one')
+    .addOption(
+      new Option('--forced-release <when>', 'worker driver: when an address is taken off a Service that keeps it')
+        .choices(['never', 'deleted', 'always'])
+        .default('deleted'),
+    )
     .option('--namespace <name>', 'where Releases and payloads are', 'keelson-system')
     .option('--kubeconfig <file>', 'outside of a cluster: how to reach it')
     .option('--context <name>', 'context of the kubeconfig')

@@ -5,6 +5,7 @@ import { drainReasons } from './reasons/drain.ts';
 import { evidenceReasons } from './reasons/evidence.ts';
 import { gateReasons } from './reasons/gates.ts';
 import { inputReasons } from './reasons/input.ts';
+import { metallbReasons } from './reasons/metallb.ts';
 import { pkiReasons } from './reasons/pki.ts';
 import { preflightReasons } from './reasons/preflight.ts';
 import type { Reason } from './reasons/reason.ts';
@@ -22,6 +23,7 @@ export const reasons: readonly Reason[] = [
   ...evidenceReasons,
   ...drainReasons,
   ...addressReasons,
+  ...metallbReasons,
 ];
 
 const byName = new Map(reasons.map((reason) => [reason.reason, reason]));

@@ -5,18 +5,22 @@ import type { JsonObject } from '../../constructs/lib/json.ts';
 import type { KubeClient } from '../kube/client.ts';
 import type { Rejection, UpdateOutcome } from '../kube/outcome.ts';
 import { mergePatch } from '../kube/status.ts';
-import { type KubeObject, resourceVersionOf, uidOf } from '../kube/types.ts';
+import { type KubeObject, refOf, resourceVersionOf, uidOf } from '../kube/types.ts';
 import type { SharedRef } from '../kube/verbs/merge.ts';
 import type { LedgerApi, LedgerRef, LedgerWrite } from './api.ts';
 
 const apiVersion = 'local.sdn.cozystack.io/v1alpha1' satisfies typeof addressesApiVersion;
 
-const refOf = ({ kind, metadata }: KubeObject): SharedRef => ({
-  apiVersion,
-  kind,
-  ...(metadata.namespace === undefined ? {} : { namespace: metadata.namespace }),
-  name: metadata.name ?? '',
-});
+/** @throws TypeError for a kind that is not one of those. */
+function sharedRef(object: KubeObject): SharedRef {
+  const ref = refOf(object);
+  if (ref.apiVersion === apiVersion) return { ...ref, apiVersion };
+  if (ref.apiVersion === 'metallb.io/v1beta1') return { ...ref, apiVersion: 'metallb.io/v1beta1' };
+  if (ref.apiVersion === 'v1' && ref.kind === 'Service') return { ...ref, apiVersion: 'v1', kind: 'Service' };
+  throw new TypeError(`${ref.kind} is not written here`);
+}
+
+const kindOf = ({ apiVersion, kind }: SharedRef): Pick<SharedRef, 'apiVersion' | 'kind'> => ({ apiVersion, kind });
 
 /** No answer may mean that it happened; everything else that is no answer of the object says that nothing did. */
 const rejected = ({ type, message }: Rejection): LedgerWrite =>
@@ -46,15 +50,20 @@ const fieldManager = managers.addresses;
 
 export function clientLedgerApi(client: KubeClient): LedgerApi {
   return {
-    async patch(target, { claimRef, ...metadata }, signal) {
-      const spec = claimRef === undefined ? undefined : ({ claimRef } as JsonObject);
+    async create(object, signal) {
+      const outcome = await client.create({ ...object, ...kindOf(sharedRef(object)) }, { fieldManager, signal });
+      if (outcome.type === 'created') return { type: 'written', object: withoutManagers(outcome.object) };
+      return outcome.type === 'exists' ? { type: 'exists' } : rejected(outcome);
+    },
+    async patch(target, { claimRef, spec: own, ...metadata }, signal) {
+      const spec = claimRef === undefined ? own : ({ ...own, claimRef } as JsonObject);
       const patch = {
         ...metadata,
         uid: uidOf(target),
         resourceVersion: resourceVersionOf(target),
         ...(spec === undefined ? {} : { spec }),
       };
-      return asWrite(await client.mergeShared(refOf(target), patch, { fieldManager, signal }));
+      return asWrite(await client.mergeShared(sharedRef(target), patch, { fieldManager, signal }));
     },
     async status(target, status, signal) {
       const patch = mergePatch(target.status ?? {}, status) ?? {};
@@ -76,9 +85,8 @@ export function clientLedgerApi(client: KubeClient): LedgerApi {
           return rejected(outcome);
       }
     },
-    async read({ kind, namespace, name }: LedgerRef, signal) {
-      const ref = { apiVersion, kind, ...(namespace === undefined ? {} : { namespace }), name };
-      const outcome = await client.get(ref, { signal });
+    async read(ref: LedgerRef, signal) {
+      const outcome = await client.get({ apiVersion, ...ref }, { signal });
       if (outcome.type === 'found') return { type: 'found', object: withoutManagers(outcome.object) };
       if (outcome.type === 'absent') return outcome;
       return { type: 'failed', message: outcome.message };

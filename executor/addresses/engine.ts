@@ -3,48 +3,66 @@
  * was different. Whatever ends a pass half way, the next one plans from what is there: no step is remembered.
  */
 
-import { type KubeObject, uidOf } from '../kube/types.ts';
+import { type KubeObject, refOf, uidOf } from '../kube/types.ts';
 import type { WorkResult } from '../kube/workqueue.ts';
-import { type LedgerApi, type LedgerRef, refOfView } from './api.ts';
-import { type LedgerChange, LedgerStore } from './ledger.ts';
+import { type LedgerApi, type LedgerRead, type LedgerRef, type LedgerWrite, refOfView } from './api.ts';
+import type { ExtendedLedger, LedgerChange, LedgerStore } from './ledger.ts';
 import { Locks } from './locks.ts';
-import { readLedgerObject } from './objects.ts';
+import { type LedgerView, readLedgerObject, type View } from './objects.ts';
 import type { Confirmation, LedgerAction, LedgerEvent, LedgerPlan } from './plan.ts';
 
+/** What an engine itself asks of a ledger; planners ask more. */
+export type EngineLedger<Any extends View> = Pick<ExtendedLedger<never>, 'reserve' | 'unreserve'> & {
+  put(object: KubeObject): LedgerChange<Any> | undefined;
+  drop(object: KubeObject, by: 'watch' | 'look'): LedgerChange<Any> | undefined;
+  find(ref: LedgerRef): Any | undefined;
+  every(kind: string): Iterable<Any>;
+};
+
 /** Controllers that share a ledger: what they plan for a key, and what else the change of an object concerns. */
-export interface Controllers<Key extends string> {
-  plan(ledger: LedgerStore, key: Key, now: number): LedgerPlan;
+export interface Controllers<Key extends string, Any extends View = LedgerView, Known = LedgerStore> {
+  plan(ledger: Known, key: Key, now: number): LedgerPlan<Any>;
   /** Keys whose passes a change calls for. */
-  wake(ledger: LedgerStore, change: LedgerChange): readonly Key[];
+  wake(ledger: Known, change: LedgerChange<Any>): readonly Key[];
   /** Names that no other pass may work on meanwhile. */
-  locks(ledger: LedgerStore, key: Key): readonly string[];
+  locks(ledger: Known, key: Key): readonly string[];
 }
 
-export interface EngineOptions<Key extends string> {
+export interface EngineOptions<Key extends string, Any extends View, Known extends EngineLedger<Any>> {
   readonly api: LedgerApi;
-  readonly controllers: Controllers<Key>;
+  /** Empty: the engine fills it. */
+  readonly ledger: Known;
+  readonly controllers: Controllers<Key, Any, Known>;
   /** Milliseconds since 1970. */
   readonly now: () => number;
   /** Asks for passes. */
   readonly wake: (key: Key) => void;
-  readonly tell: (event: LedgerEvent) => void;
+  readonly tell: (event: LedgerEvent<Any>) => void;
   readonly onProblem?: (key: Key, message: string) => void;
 }
 
 /** So often a pass plans anew when somebody else writes the same objects; then it waits like any other failure. */
 const plansPerPass = 5;
 
-type Step = 'done' | 'planAgain' | { readonly failed: string };
+type Step<Any extends View> =
+  | 'done'
+  | 'planAgain'
+  | { readonly failed: string; readonly warnings?: readonly LedgerEvent<Any>[] };
 
-export class LedgerEngine<Key extends string> {
-  readonly ledger = new LedgerStore();
-  readonly #options: EngineOptions<Key>;
+export class LedgerEngine<
+  Key extends string,
+  Any extends View = LedgerView,
+  Known extends EngineLedger<Any> = LedgerStore & EngineLedger<Any>,
+> {
+  readonly ledger: Known;
+  readonly #options: EngineOptions<Key, Any, Known>;
   readonly #locks = new Locks();
   /** Warnings that hold, by key. */
   readonly #holding = new Map<Key, ReadonlySet<string>>();
 
-  constructor(options: EngineOptions<Key>) {
+  constructor(options: EngineOptions<Key, Any, Known>) {
     this.#options = options;
+    this.ledger = options.ledger;
   }
 
   /** Takes in what the watch tells. */
@@ -77,7 +95,10 @@ export class LedgerEngine<Key extends string> {
       const plan = this.#options.controllers.plan(this.ledger, key, this.#options.now());
       const step = await this.#reserving(plan.actions, signal);
       if (step === 'planAgain') continue;
-      if (step !== 'done') return this.#failed(key, step.failed);
+      if (step !== 'done') {
+        this.#warn(key, [...plan.warnings, ...(step.warnings ?? [])]);
+        return this.#failed(key, step.failed);
+      }
       this.#warn(key, plan.warnings);
       return plan.againMs === undefined ? { type: 'done' } : { type: 'again', afterMs: plan.againMs };
     }
@@ -90,22 +111,22 @@ export class LedgerEngine<Key extends string> {
   }
 
   /** Planning and reserving are one step: nothing comes between them. */
-  async #reserving(actions: readonly LedgerAction[], signal: AbortSignal): Promise<Step> {
-    const targets = actions.filter(({ reserves }) => reserves === true).map(({ target }) => target);
+  async #reserving(actions: readonly LedgerAction<Any>[], signal: AbortSignal): Promise<Step<Any>> {
+    const targets = actions.flatMap((one) => (one.reserves === true && one.type !== 'create' ? [one.target] : []));
     this.ledger.reserve(targets.map(({ uid }) => uid));
     try {
       return await this.#carryOut(actions, signal);
     } finally {
       this.ledger.unreserve(targets.map(({ uid }) => uid));
       // Who planned without it may have it after all, if it was not taken.
-      for (const { uid, name } of targets) {
-        const after = this.ledger.address(name);
-        if (after?.uid === uid) this.#changed({ before: undefined, after });
+      for (const target of targets) {
+        const after = this.ledger.find(refOfView(target));
+        if (after?.uid === target.uid) this.#changed({ before: undefined, after });
       }
     }
   }
 
-  async #carryOut(actions: readonly LedgerAction[], signal: AbortSignal): Promise<Step> {
+  async #carryOut(actions: readonly LedgerAction<Any>[], signal: AbortSignal): Promise<Step<Any>> {
     /** Objects as our own writes of this pass have left them. */
     const written = new Map<string, KubeObject>();
     for (const action of actions) {
@@ -113,24 +134,19 @@ export class LedgerEngine<Key extends string> {
         const step = await this.#confirm(confirmation, signal);
         if (step !== 'done') return step;
       }
-      const target = written.get(action.target.uid) ?? action.target.object;
-      const step = await this.#write(action, target, signal, (object) => written.set(uidOf(object), object));
+      const step = await this.#write(action, written, signal);
       if (step !== 'done') return step;
       for (const event of action.events ?? []) this.#options.tell(event);
     }
     return 'done';
   }
 
-  async #write(
-    action: LedgerAction,
-    target: KubeObject,
-    signal: AbortSignal,
-    keep: (object: KubeObject) => void,
-  ): Promise<Step> {
+  async #write(action: LedgerAction<Any>, written: Map<string, KubeObject>, signal: AbortSignal): Promise<Step<Any>> {
+    const target = action.type === 'create' ? action.object : (written.get(action.target.uid) ?? action.target.object);
     const outcome = await this.#send(action, target, signal);
     switch (outcome.type) {
       case 'written':
-        keep(outcome.object);
+        written.set(uidOf(outcome.object), outcome.object);
         this.#changed(
           this.#isGone(outcome.object) ? this.ledger.drop(outcome.object, 'look') : this.ledger.put(outcome.object),
         );
@@ -141,9 +157,14 @@ export class LedgerEngine<Key extends string> {
         // An object that is to be deleted, and is gone, is as it should be.
         this.#changed(this.ledger.drop(target, 'look'));
         return action.type === 'delete' ? 'done' : 'planAgain';
+      case 'exists':
       case 'stale':
-        return this.#look(refOfView(action.target), signal);
+        return this.#look(refOf(target), signal);
       case 'refused':
+        return {
+          failed: outcome.message,
+          ...(action.refused === undefined ? {} : { warnings: [action.refused(outcome.message)] }),
+        };
       case 'failed':
         return { failed: outcome.message };
     }
@@ -154,51 +175,50 @@ export class LedgerEngine<Key extends string> {
     return typeof metadata.deletionTimestamp === 'string' && (metadata.finalizers ?? []).length === 0;
   }
 
-  #send(action: LedgerAction, target: KubeObject, signal: AbortSignal): ReturnType<LedgerApi['patch']> {
+  #send(action: LedgerAction<Any>, target: KubeObject, signal: AbortSignal): Promise<LedgerWrite> {
     const { api } = this.#options;
-    if (action.type === 'patch') return api.patch(target, action.patch, signal);
-    if (action.type === 'status') return api.status(target, action.status, signal);
-    return api.remove(target, signal);
+    switch (action.type) {
+      case 'patch':
+        return api.patch(target, action.patch, signal);
+      case 'status':
+        return api.status(target, action.status, signal);
+      case 'delete':
+        return api.remove(target, signal);
+      case 'create':
+        return api.create(target, signal);
+    }
   }
 
   /** Reads an object into the ledger, for the next plan. */
-  async #look(ref: LedgerRef, signal: AbortSignal): Promise<Step> {
+  async #look(ref: LedgerRef, signal: AbortSignal): Promise<Step<Any>> {
     const read = await this.#options.api.read(ref, signal);
     if (read.type === 'failed') return { failed: read.message };
-    if (read.type === 'found') this.#changed(this.ledger.put(read.object));
-    else this.#forget(ref);
+    this.#took(ref, read);
     return 'planAgain';
   }
 
-  #forget({ kind, namespace, name }: LedgerRef): void {
-    const known = this.#known(kind, namespace === undefined ? name : `${namespace}/${name}`);
-    if (known !== undefined) this.#changed(this.ledger.drop(known.object, 'look'));
+  #took(ref: LedgerRef, read: Exclude<LedgerRead, { readonly type: 'failed' }>): void {
+    const known = this.ledger.find(ref);
+    if (read.type === 'found') this.#changed(this.ledger.put(read.object));
+    else if (known !== undefined) this.#changed(this.ledger.drop(known.object, 'look'));
   }
 
-  #known(kind: LedgerRef['kind'], key: string): { readonly object: KubeObject; readonly uid: string } | undefined {
-    if (kind === 'IPAddressClass') return this.ledger.class(key);
-    return kind === 'IPAddress' ? this.ledger.address(key) : this.ledger.claim(key);
-  }
-
-  async #confirm(confirmation: Confirmation, signal: AbortSignal): Promise<Step> {
+  async #confirm(confirmation: Confirmation, signal: AbortSignal): Promise<Step<Any>> {
     if (confirmation.type === 'noAddressOfClass') return this.#confirmUnused(confirmation.className, signal);
-    const { name } = confirmation;
-    const ref: LedgerRef =
-      confirmation.type === 'claim'
-        ? { kind: 'IPAddressClaim', namespace: confirmation.namespace, name }
-        : { kind: 'IPAddress', name };
+    const { ref } = confirmation;
     const read = await this.#options.api.read(ref, signal);
     if (read.type === 'failed') return { failed: read.message };
     const live = read.type === 'found' ? read.object : undefined;
-    if (confirmation.type === 'claim') {
-      if (live?.metadata.uid === confirmation.uid) return 'done';
-    } else if (sameVersion(live, this.ledger.address(name)?.object)) return 'done';
-    if (read.type === 'found') this.#changed(this.ledger.put(read.object));
-    else this.#forget(ref);
+    const holds =
+      confirmation.type === 'identity'
+        ? live?.metadata.uid === confirmation.uid
+        : sameVersion(live, this.ledger.find(ref)?.object);
+    if (holds) return 'done';
+    this.#took(ref, read);
     return 'planAgain';
   }
 
-  async #confirmUnused(className: string, signal: AbortSignal): Promise<Step> {
+  async #confirmUnused(className: string, signal: AbortSignal): Promise<Step<Any>> {
     const listed = await this.#options.api.addresses(signal);
     if ('type' in listed) return { failed: listed.message };
     const found = listed.filter((object) => {
@@ -209,12 +229,12 @@ export class LedgerEngine<Key extends string> {
     return found.length === 0 ? 'done' : 'planAgain';
   }
 
-  #changed(change: LedgerChange | undefined): void {
+  #changed(change: LedgerChange<Any> | undefined): void {
     if (change === undefined) return;
     for (const key of this.#options.controllers.wake(this.ledger, change)) this.#options.wake(key);
   }
 
-  #warn(key: Key, warnings: readonly LedgerEvent[]): void {
+  #warn(key: Key, warnings: readonly LedgerEvent<Any>[]): void {
     const known = this.#holding.get(key);
     const said = new Set(warnings.map(({ about, reason, note }) => JSON.stringify([about.uid, reason, note])));
     for (const warning of warnings)

@@ -3,14 +3,16 @@
  * planners ask. Nothing here reads a cluster.
  */
 import type { KubeObject } from '../kube/types.ts';
+import type { LedgerRef } from './api.ts';
 import {
   type AddressView,
   type ClaimView,
   type ClassView,
   claimKey,
-  type LedgerKind,
+  isLedgerView,
   type LedgerView,
   readLedgerObject,
+  type View,
 } from './objects.ts';
 
 /** So many objects that are gone are remembered, the latest: what is late is late by seconds. */
@@ -38,17 +40,17 @@ export interface Ledger {
 }
 
 /** An object before and after; either may be absent. */
-export interface LedgerChange {
-  readonly before: LedgerView | undefined;
-  readonly after: LedgerView | undefined;
+export interface LedgerChange<Any extends View = LedgerView> {
+  readonly before: Any | undefined;
+  readonly after: Any | undefined;
 }
 
 /** Views by a key, those of one key in the order of their names. */
-class Index<View> {
-  readonly #members = new Map<string, { readonly names: string[]; readonly views: Map<string, View> }>();
+export class Index<One> {
+  readonly #members = new Map<string, { readonly names: string[]; readonly views: Map<string, One> }>();
 
-  add(key: string, name: string, view: View): void {
-    const found = this.#members.get(key) ?? { names: [], views: new Map<string, View>() };
+  add(key: string, name: string, view: One): void {
+    const found = this.#members.get(key) ?? { names: [], views: new Map<string, One>() };
     if (!found.views.has(name)) found.names.splice(placeOf(found.names, name), 0, name);
     found.views.set(name, view);
     this.#members.set(key, found);
@@ -61,7 +63,11 @@ class Index<View> {
     if (found.names.length === 0) this.#members.delete(key);
   }
 
-  *get(key: string): Iterable<View> {
+  size(key: string): number {
+    return this.#members.get(key)?.names.length ?? 0;
+  }
+
+  *get(key: string): Iterable<One> {
     const found = this.#members.get(key);
     for (const name of found?.names ?? []) {
       const view = found?.views.get(name);
@@ -87,11 +93,12 @@ function isOlder(version: string | undefined, than: string | undefined): boolean
   return version.length === than.length ? version < than : version.length < than.length;
 }
 
-const keyOf = (view: LedgerView): string =>
-  `${view.kind} ${view.kind === 'IPAddressClaim' ? claimKey(view) : `/${view.name}`}`;
+const keyOf = ({ kind, namespace, name }: Omit<LedgerRef, 'apiVersion'>): string =>
+  `${kind} ${namespace ?? ''}/${name}`;
 
-export class LedgerStore implements Ledger {
-  readonly #objects = new Map<string, LedgerView>();
+/** The ledger, with whatever other kinds a driver adds. */
+export class ExtendedLedger<Other extends View> implements Ledger {
+  readonly #objects = new Map<string, LedgerView | Other>();
   readonly #classes = new Map<string, ClassView>();
   readonly #byClaim = new Index<AddressView>();
   readonly #free = new Index<AddressView>();
@@ -124,14 +131,34 @@ export class LedgerStore implements Ledger {
     for (const uid of uids) this.#reserved.delete(uid);
   }
 
+  /** What is known of an object. */
+  find(ref: LedgerRef): LedgerView | Other | undefined {
+    return this.#objects.get(keyOf(ref));
+  }
+
+  /** Reads an object of another kind; undefined for one that nobody here asks about. */
+  protected readOther(_object: KubeObject): Other | undefined {
+    return undefined;
+  }
+
+  /** Puts an object into indexes of a driver; those of the ledger come by here as well. */
+  protected linkOther(_view: View): void {}
+
+  /** Takes an object out of indexes of a driver. */
+  protected unlinkOther(_view: View): void {}
+
+  #read(object: KubeObject): LedgerView | Other | undefined {
+    return readLedgerObject(object) ?? this.readOther(object);
+  }
+
   /** Every object of a kind. */
-  *every(kind: LedgerKind): Iterable<LedgerView> {
+  *every(kind: string): Iterable<LedgerView | Other> {
     for (const view of this.#objects.values()) if (view.kind === kind) yield view;
   }
 
   /** Takes in an object that exists; undefined when what is known is as new, or newer. */
-  put(object: KubeObject): LedgerChange | undefined {
-    const after = readLedgerObject(object);
+  put(object: KubeObject): LedgerChange<LedgerView | Other> | undefined {
+    const after = this.#read(object);
     if (after === undefined || this.#isGone(after)) return undefined;
     const key = keyOf(after);
     const before = this.#objects.get(key);
@@ -146,8 +173,8 @@ export class LedgerStore implements Ledger {
   }
 
   /** Takes in that an object is gone: as the watch tells, which is the last word about it, or as a read or a write found. */
-  drop(object: KubeObject, by: 'watch' | 'look'): LedgerChange | undefined {
-    const gone = readLedgerObject(object);
+  drop(object: KubeObject, by: 'watch' | 'look'): LedgerChange<LedgerView | Other> | undefined {
+    const gone = this.#read(object);
     if (gone === undefined) return undefined;
     this.#remember(gone, by);
     const key = keyOf(gone);
@@ -158,7 +185,7 @@ export class LedgerStore implements Ledger {
     return { before, after: undefined };
   }
 
-  #remember({ uid, object }: LedgerView, by: 'watch' | 'look'): void {
+  #remember({ uid, object }: View, by: 'watch' | 'look'): void {
     this.#gone.delete(uid);
     this.#gone.set(uid, { version: object.metadata.resourceVersion, by });
     if (this.#gone.size > remembered) this.#gone.delete(this.#gone.keys().next().value ?? '');
@@ -168,21 +195,25 @@ export class LedgerStore implements Ledger {
    * Whether what is told of an object is from before it went: the answer to a write of ours that comes after the watch told of
    * the deletion, or the watch after a read of ours. What comes back as it was had only been out of sight.
    */
-  #isGone({ uid, object }: LedgerView): boolean {
+  #isGone({ uid, object }: View): boolean {
     const gone = this.#gone.get(uid);
     if (gone === undefined) return false;
     const told = object.metadata.resourceVersion;
     return isOlder(told, gone.version) || (gone.by === 'look' && told === gone.version);
   }
 
-  #link(view: LedgerView): void {
+  #link(view: LedgerView | Other): void {
+    this.linkOther(view);
+    if (!isLedgerView(view)) return;
     if (view.kind === 'IPAddressClass') this.#classes.set(view.name, view);
     if (view.kind === 'IPAddressClaim')
       for (const [index, key] of this.#waits(view)) index.add(key, claimKey(view), view);
     if (view.kind === 'IPAddress') for (const [index, key] of this.#places(view)) index.add(key, view.name, view);
   }
 
-  #unlink(view: LedgerView): void {
+  #unlink(view: LedgerView | Other): void {
+    this.unlinkOther(view);
+    if (!isLedgerView(view)) return;
     if (view.kind === 'IPAddressClass') this.#classes.delete(view.name);
     if (view.kind === 'IPAddressClaim') for (const [index, key] of this.#waits(view)) index.remove(key, claimKey(view));
     if (view.kind === 'IPAddress') for (const [index, key] of this.#places(view)) index.remove(key, view.name);
@@ -204,3 +235,6 @@ export class LedgerStore implements Ledger {
     ];
   }
 }
+
+/** The ledger and nothing else. */
+export class LedgerStore extends ExtendedLedger<never> {}

@@ -22,7 +22,11 @@ export interface LedgerCondition {
   readonly observedGeneration?: number;
 }
 
-interface View {
+/** An object as planners see it. */
+export interface View {
+  readonly kind: string;
+  /** Absent for cluster-scoped kinds. */
+  readonly namespace?: string;
   readonly object: KubeObject;
   readonly name: string;
   readonly uid: string;
@@ -45,6 +49,13 @@ export interface ClaimRef {
   readonly uid: string;
 }
 
+/** What may use an address. */
+export interface Workload {
+  readonly kind: string;
+  readonly namespace: string;
+  readonly name: string;
+}
+
 export interface AddressView extends View {
   readonly kind: 'IPAddress';
   readonly className: string;
@@ -55,7 +66,8 @@ export interface AddressView extends View {
   readonly reclaimPolicy: ReclaimPolicy;
   readonly claimRef: ClaimRef | undefined;
   readonly phase: AddressPhase | undefined;
-  readonly associated: boolean;
+  /** The workload that uses the address. */
+  readonly associatedTo: Workload | undefined;
   readonly held: boolean;
   readonly conditions: readonly LedgerCondition[];
   readonly bound: LedgerCondition | undefined;
@@ -82,6 +94,10 @@ export interface ClaimView extends View {
 
 export type LedgerView = ClassView | AddressView | ClaimView;
 export type LedgerKind = LedgerView['kind'];
+export const ledgerKinds: readonly LedgerKind[] = ['IPAddressClass', 'IPAddress', 'IPAddressClaim'];
+
+/** Whether a view is one of the ledger itself, and not one of a driver. */
+export const isLedgerView = (view: View): view is LedgerView => ledgerKinds.some((kind) => kind === view.kind);
 
 const text = (value: JsonValue | undefined): string => (typeof value === 'string' ? value : '');
 const oneOf = <T extends string>(words: readonly T[], value: JsonValue | undefined): T | undefined =>
@@ -89,7 +105,8 @@ const oneOf = <T extends string>(words: readonly T[], value: JsonValue | undefin
 
 const annotation = (object: KubeObject, key: string): string => object.metadata.annotations?.[key] ?? '';
 
-function viewOf(object: KubeObject): View {
+/** What every view has. */
+export function viewOf(object: KubeObject): Omit<View, 'kind' | 'namespace'> {
   const { name = '', uid = '', deletionTimestamp, finalizers = [] } = object.metadata;
   return { object, name, uid, deleting: typeof deletionTimestamp === 'string', finalizers };
 }
@@ -129,6 +146,7 @@ function readClass(object: KubeObject): ClassView {
 function readAddress(object: KubeObject): AddressView {
   const [spec, status] = [objectOf(object.spec), objectOf(object.status)];
   const ref = isObject(spec.claimRef) ? spec.claimRef : undefined;
+  const user = isObject(status.associatedTo) ? status.associatedTo : undefined;
   const conditions = conditionsOf(status);
   return {
     ...viewOf(object),
@@ -140,7 +158,10 @@ function readAddress(object: KubeObject): AddressView {
     claimRef:
       ref === undefined ? undefined : { namespace: text(ref.namespace), name: text(ref.name), uid: text(ref.uid) },
     phase: oneOf(addressPhases, status.phase),
-    associated: isObject(status.associatedTo),
+    associatedTo:
+      user === undefined
+        ? undefined
+        : { kind: text(user.kind), namespace: text(user.namespace), name: text(user.name) },
     held: annotation(object, addressAnnotations.held) === 'true',
     conditions,
     bound: conditions.find(({ type }) => type === 'Bound'),

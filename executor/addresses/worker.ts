@@ -1,37 +1,41 @@
-/** A worker of the ledger: watches the three kinds, and lets an engine carry out what its controllers plan. */
+/** A worker of the ledger: watches its kinds, and lets an engine carry out what its controllers plan. */
 import { addressesApiVersion } from '../../constructs/api/addresses.ts';
 import type { Clock, Random } from '../../constructs/lib/clock.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { Reflector, type ReflectorTimings } from '../kube/reflector.ts';
+import type { Selection } from '../kube/verbs/list.ts';
 import { WorkQueue } from '../kube/workqueue.ts';
 import { clientLedgerApi, withoutManagers } from './client-api.ts';
-import { type Controllers, LedgerEngine } from './engine.ts';
-import type { LedgerStore } from './ledger.ts';
-import type { LedgerKind } from './objects.ts';
+import { type Controllers, type EngineLedger, LedgerEngine } from './engine.ts';
+import { ledgerKinds, type View } from './objects.ts';
 import type { LedgerEvent } from './plan.ts';
 
-export interface LedgerWorkerOptions<Key extends string> {
+export interface LedgerWorkerOptions<Key extends string, Any extends View, Known extends EngineLedger<Any>> {
   readonly client: KubeClient;
   readonly clock: Clock;
   readonly random: Random;
-  readonly controllers: Controllers<Key>;
-  readonly tell: (event: LedgerEvent) => void;
+  /** Empty. */
+  readonly ledger: Known;
+  /** Kinds that are watched besides those of the ledger. */
+  readonly others?: readonly Selection[];
+  readonly controllers: Controllers<Key, Any, Known>;
+  readonly tell: (event: LedgerEvent<Any>) => void;
   readonly log: (level: 'info' | 'warn', message: string) => void;
   readonly reflector?: Partial<ReflectorTimings>;
   /** Told of each pass: its key, and whether it failed. */
   readonly onPass?: (key: Key, failed: boolean, seconds: number) => void;
   /** Told once every kind was listed; nothing is planned before. */
-  readonly onReady?: (ledger: LedgerStore) => void;
+  readonly onReady?: (ledger: Known) => void;
 }
 
-const kinds: readonly LedgerKind[] = ['IPAddressClass', 'IPAddress', 'IPAddressClaim'];
+const own: readonly Selection[] = ledgerKinds.map((kind) => ({ apiVersion: addressesApiVersion, kind }));
 
 /** Passes at once. Those that concern each other wait for each other all the same. */
 const workers = 8;
 
 /** Runs until the signal aborts; then no pass is under way. */
-export async function runLedger<Key extends string>(
-  options: LedgerWorkerOptions<Key>,
+export async function runLedger<Key extends string, Any extends View, Known extends EngineLedger<Any>>(
+  options: LedgerWorkerOptions<Key, Any, Known>,
   signal: AbortSignal,
 ): Promise<void> {
   const { client, clock, random, controllers, tell, log } = options;
@@ -40,18 +44,20 @@ export async function runLedger<Key extends string>(
     random,
     onError: (key, error) => log('warn', `${key}: ${error instanceof Error ? error.message : String(error)}`),
   });
-  const engine = new LedgerEngine<Key>({
+  const engine = new LedgerEngine<Key, Any, Known>({
     api: clientLedgerApi(client),
+    ledger: options.ledger,
     controllers,
     now: () => clock.now(),
     wake: (key) => queue.add(key),
     tell,
     onProblem: (key, message) => log('warn', `${key}: ${message}`),
   });
-  const listed = new Set<LedgerKind>();
+  const kinds = [...own, ...(options.others ?? [])];
+  const listed = new Set<string>();
   const { promise: allListed, resolve } = Promise.withResolvers<void>();
-  const reflectors = kinds.map((kind) => {
-    const selection = { apiVersion: addressesApiVersion, kind };
+  const reflectors = kinds.map((selection) => {
+    const { kind } = selection;
     const reflector: Reflector = new Reflector({
       client,
       clock,
@@ -83,7 +89,7 @@ export async function runLedger<Key extends string>(
     options.onReady?.(engine.ledger);
     await queue.run(workers, (key, stop) => timed(key as Key, stop), signal);
   };
-  const timed = async (key: Key, stop: AbortSignal): ReturnType<LedgerEngine<Key>['pass']> => {
+  const timed = async (key: Key, stop: AbortSignal): ReturnType<LedgerEngine<Key, Any, Known>['pass']> => {
     const started = clock.monotonic();
     let failed = true;
     try {

@@ -10,6 +10,7 @@ import { clientLedgerApi } from '../../executor/addresses/client-api.ts';
 import { coreControllers } from '../../executor/addresses/core/controllers.ts';
 import type { PassKey } from '../../executor/addresses/core/wake.ts';
 import { LedgerEngine } from '../../executor/addresses/engine.ts';
+import { LedgerStore } from '../../executor/addresses/ledger.ts';
 import type { LedgerKind } from '../../executor/addresses/objects.ts';
 import type { KubeClient } from '../../executor/kube/client.ts';
 import type { KubeObject } from '../../executor/kube/types.ts';
@@ -95,6 +96,7 @@ export async function work(client: KubeClient, now: () => number, signal: AbortS
   const queue = new Set<PassKey>();
   const engine = new LedgerEngine<PassKey>({
     api: clientLedgerApi(client),
+    ledger: new LedgerStore(),
     controllers: coreControllers,
     now,
     wake: (key) => queue.add(key),

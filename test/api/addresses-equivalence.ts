@@ -206,6 +206,7 @@ export function modelSide(server: ModelServer): Side {
       : { type: outcome.type };
   return side(
     {
+      create: async (object) => api.create(object),
       patch: async (target, patch) => api.patch(target, patch),
       status: async (target, status) => api.status(target, status),
       remove: async (target) => api.remove(target),

@@ -5,6 +5,7 @@ import type { LedgerRef } from '../../executor/addresses/api.ts';
 import { coreControllers } from '../../executor/addresses/core/controllers.ts';
 import type { PassKey } from '../../executor/addresses/core/wake.ts';
 import { LedgerEngine } from '../../executor/addresses/engine.ts';
+import { LedgerStore } from '../../executor/addresses/ledger.ts';
 import type { LedgerKind } from '../../executor/addresses/objects.ts';
 import type { LedgerEvent } from '../../executor/addresses/plan.ts';
 import type { KubeObject, ObjectMeta } from '../../executor/kube/types.ts';
@@ -40,6 +41,7 @@ export class LedgerBed {
       };
     return new LedgerEngine<PassKey>({
       api: {
+        create: noted('create', (...[object]: Parameters<ModelApi['create']>) => model.create(object)),
         patch: noted('patch', (...[target, patch]: Parameters<ModelApi['patch']>) => model.patch(target, patch)),
         status: noted('status', (...[target, status]: Parameters<ModelApi['status']>) => model.status(target, status)),
         remove: noted('delete', (...[target]: Parameters<ModelApi['remove']>) => model.remove(target)),
@@ -49,6 +51,7 @@ export class LedgerBed {
         },
         addresses: async () => model.addresses(),
       },
+      ledger: new LedgerStore(),
       controllers: coreControllers,
       now: () => this.now,
       wake: (key) => this.#queue.add(key),

@@ -1,15 +1,16 @@
 import type { JsonObject } from '../../constructs/lib/json.ts';
 import type { LedgerApi, LedgerRead, LedgerRef, LedgerWrite } from '../../executor/addresses/api.ts';
 import { coreControllers } from '../../executor/addresses/core/controllers.ts';
-import type { PassKey } from '../../executor/addresses/core/wake.ts';
-import { LedgerEngine } from '../../executor/addresses/engine.ts';
-import type { LedgerKind } from '../../executor/addresses/objects.ts';
+import { type Controllers, type EngineLedger, LedgerEngine } from '../../executor/addresses/engine.ts';
+import { LedgerStore } from '../../executor/addresses/ledger.ts';
+import { ledgerKinds, type View } from '../../executor/addresses/objects.ts';
 import type { LedgerPatch } from '../../executor/addresses/plan.ts';
 import type { KubeObject } from '../../executor/kube/types.ts';
+import type { WorkResult } from '../../executor/kube/workqueue.ts';
 import { ModelServer, modelApi } from './addresses-model.ts';
 
 /**
- * The core under a scheduler that decides everything: which pass begins, which request arrives, whether its answer does, how
+ * Workers of the ledger under a scheduler that decides everything: which pass begins, which request arrives, whether its answer does, how
  * late each watch is, when the process dies. A run is its seed.
  */
 
@@ -21,56 +22,105 @@ interface Call {
   readonly writes: boolean;
 }
 
-/** What a write of the core was, for those who watch over it. */
-export interface CoreWrite {
-  readonly what: 'patch' | 'status' | 'delete';
-  readonly before: KubeObject;
+/** What a write was, for those who watch over it. */
+export interface WorkerWrite {
+  readonly by: string;
+  readonly what: 'create' | 'patch' | 'status' | 'delete';
+  /** Undefined of what was created. */
+  readonly before: KubeObject | undefined;
   readonly after: KubeObject | undefined;
 }
 
-const kinds: readonly LedgerKind[] = ['IPAddressClass', 'IPAddress', 'IPAddressClaim'];
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
+/** An engine, whatever its keys are. */
+interface Runner {
+  seen(object: KubeObject): void;
+  deleted(object: KubeObject): void;
+  pass(key: string, signal: AbortSignal): Promise<WorkResult>;
+}
+
+interface Surroundings {
+  readonly api: LedgerApi;
+  readonly now: () => number;
+  readonly wake: (key: string) => void;
+  readonly tell: () => void;
+}
+
+/** A kind of process: what it watches, and how it begins. */
+export interface ChaosWorker {
+  readonly name: string;
+  readonly kinds: readonly string[];
+  start(surroundings: Surroundings): Runner;
+}
+
+/** A worker of controllers with a ledger of their own. */
+export const workerOf = <Key extends string, Any extends View, Known extends EngineLedger<Any>>(
+  name: string,
+  kinds: readonly string[],
+  controllers: Controllers<Key, Any, Known>,
+  ledger: () => Known,
+): ChaosWorker => ({
+  name,
+  kinds,
+  start(surroundings) {
+    const engine = new LedgerEngine<Key, Any, Known>({ ...surroundings, controllers, ledger: ledger() });
+    return {
+      seen: (object) => engine.seen(object),
+      deleted: (object) => engine.deleted(object),
+      pass: (key, signal) => engine.pass(key as Key, signal),
+    };
+  },
+});
+
+export const coreOfChaos = workerOf('core', ledgerKinds, coreControllers, () => new LedgerStore());
+
 class Process {
-  readonly queue = new Set<PassKey>();
-  readonly running = new Set<PassKey>();
-  readonly timers = new Map<PassKey, number>();
+  readonly worker: ChaosWorker;
+  readonly queue = new Set<string>();
+  readonly running = new Set<string>();
+  readonly timers = new Map<string, number>();
   readonly calls: Call[] = [];
   /** Answers on their way back. */
   readonly answers: (() => void)[] = [];
-  readonly cursors = new Map<LedgerKind, number>();
-  readonly engine: LedgerEngine<PassKey>;
+  readonly cursors = new Map<string, number>();
+  readonly engine: Runner;
   events = 0;
 
-  constructor(chaos: Chaos) {
+  constructor(chaos: Chaos, worker: ChaosWorker) {
+    this.worker = worker;
     const api = modelApi(chaos.server);
     const call = <T>(writes: boolean, send: () => T): Promise<T> =>
       new Promise((resolve) => this.calls.push({ send, answer: resolve as (value: unknown) => void, writes }));
-    const write = (what: CoreWrite['what'], target: KubeObject, send: () => LedgerWrite): Promise<LedgerWrite> =>
-      call(true, () => chaos.carriedOut(what, target, send));
-    this.engine = new LedgerEngine<PassKey>({
+    const write = (what: WorkerWrite['what'], target: KubeObject, send: () => LedgerWrite): Promise<LedgerWrite> =>
+      call(true, () => chaos.carriedOut(worker.name, what, target, send));
+    this.engine = worker.start({
       api: {
+        create: (object) => write('create', object, () => api.create(object)),
         patch: (target, patch: LedgerPatch) => write('patch', target, () => api.patch(target, patch)),
         status: (target, status: JsonObject) => write('status', target, () => api.status(target, status)),
         remove: (target) => write('delete', target, () => api.remove(target)),
         read: (ref: LedgerRef): Promise<LedgerRead> => call(false, () => api.read(ref)),
         addresses: (): ReturnType<LedgerApi['addresses']> => call(false, () => api.addresses()),
       },
-      controllers: coreControllers,
       now: () => chaos.now,
       wake: (key) => this.queue.add(key),
       tell: () => {
         this.events += 1;
       },
     });
-    for (const kind of kinds) this.cursors.set(kind, chaos.server.log.length);
-    for (const object of chaos.server.list()) this.engine.seen(object);
+    for (const kind of worker.kinds) this.cursors.set(kind, chaos.server.log.length);
+    for (const object of chaos.server.list()) if (worker.kinds.includes(object.kind)) this.engine.seen(object);
   }
 }
 
 export interface ChaosOptions {
   readonly random: () => number;
-  readonly watch: (write: CoreWrite) => void;
+  readonly watch: (write: WorkerWrite) => void;
+  /** The core alone when absent. */
+  readonly workers?: readonly ChaosWorker[];
+  /** What else there is: each does one thing, or says that there is none. */
+  readonly others?: readonly (() => boolean)[];
   /** Shares of requests that are lost before the server, of answers that are lost, and of deaths of the process. */
   readonly faults: { readonly before: number; readonly after: number; readonly death: number };
 }
@@ -80,11 +130,11 @@ export class Chaos {
   readonly server = new ModelServer(() => this.now, false);
   writes = 0;
   readonly #options: ChaosOptions;
-  #process: Process;
+  #processes: Process[];
 
   constructor(options: ChaosOptions) {
     this.#options = options;
-    this.#process = new Process(this);
+    this.#processes = (options.workers ?? [coreOfChaos]).map((worker) => new Process(this, worker));
   }
 
   get random(): () => number {
@@ -92,64 +142,71 @@ export class Chaos {
   }
 
   get events(): number {
-    return this.#process.events;
+    return this.#processes.reduce((sum, { events }) => sum + events, 0);
   }
 
-  carriedOut(what: CoreWrite['what'], target: KubeObject, send: () => LedgerWrite): LedgerWrite {
+  carriedOut(by: string, what: WorkerWrite['what'], target: KubeObject, send: () => LedgerWrite): LedgerWrite {
     const { kind, metadata } = target;
     const ref: LedgerRef = {
-      kind: kind as LedgerKind,
+      kind,
       name: metadata.name ?? '',
       ...(metadata.namespace === undefined ? {} : { namespace: metadata.namespace }),
     };
     const before = this.server.get(ref);
     const outcome = send();
     const done = outcome.type === 'written' || outcome.type === 'removed';
-    if (done && before !== undefined) {
+    if (done && (before !== undefined || what === 'create')) {
       const after = this.server.get(ref);
       if (after !== before) this.writes += 1;
-      this.#options.watch({ what, before, after });
+      this.#options.watch({ by, what, before, after });
     }
     return outcome;
   }
 
   /** One thing happens; false when there is nothing that could. */
   async step(): Promise<boolean> {
-    const { random, faults } = this.#options;
+    const { random, faults, others = [] } = this.#options;
     if (random() < faults.death) {
-      this.die();
+      this.die(Math.floor(random() * this.#processes.length));
       return true;
     }
-    const answer = (): Promise<boolean> => this.#answer(random);
-    const choices = [async () => this.#deliver(random), () => this.#begin(random), answer, answer];
+    const choices = [
+      ...this.#processes.flatMap((own): (() => Promise<boolean>)[] => {
+        const answer = (): Promise<boolean> => this.#answer(own, random);
+        return [async () => this.#deliver(own, random), () => this.#begin(own, random), answer, answer];
+      }),
+      ...others.map((one) => async () => one()),
+    ];
     const first = Math.floor(random() * choices.length);
     for (let n = 0; n < choices.length; n += 1) if (await choices[(first + n) % choices.length]?.()) return true;
     return false;
   }
 
-  #deliver(random: () => number): boolean {
-    const behind = kinds.filter((kind) => this.#next(kind) !== undefined);
+  #deliver(own: Process, random: () => number): boolean {
+    const behind = own.worker.kinds.filter((kind) => this.#next(own, kind) !== undefined);
     const kind = behind[Math.floor(random() * behind.length)];
     if (kind === undefined) return false;
-    const at = this.#next(kind);
+    const at = this.#next(own, kind);
     const event = at === undefined ? undefined : this.server.log[at];
     if (at === undefined || event === undefined) return false;
-    this.#process.cursors.set(kind, at + 1);
-    if (event.type === 'seen') this.#process.engine.seen(event.object);
-    else this.#process.engine.deleted(event.object);
+    own.cursors.set(kind, at + 1);
+    if (event.type === 'seen') own.engine.seen(event.object);
+    else own.engine.deleted(event.object);
     return true;
   }
 
-  #next(kind: LedgerKind): number | undefined {
+  #next(own: Process, kind: string): number | undefined {
     const { log } = this.server;
-    for (let at = this.#process.cursors.get(kind) ?? 0; at < log.length; at += 1)
-      if (log[at]?.object.kind === kind) return at;
-    this.#process.cursors.set(kind, log.length);
+    for (let at = own.cursors.get(kind) ?? 0; at < log.length; at += 1)
+      if (log[at]?.object.kind === kind) {
+        own.cursors.set(kind, at);
+        return at;
+      }
+    own.cursors.set(kind, log.length);
     return undefined;
   }
 
-  async #begin(random: () => number): Promise<boolean> {
-    const own = this.#process;
+  async #begin(own: Process, random: () => number): Promise<boolean> {
     for (const [key, at] of own.timers)
       if (at <= this.now) {
         own.timers.delete(key);
@@ -179,8 +236,7 @@ export class Chaos {
   failure: unknown;
 
   /** A request arrives, or the answer of one that has arrived does: between the two anything may happen. */
-  async #answer(random: () => number): Promise<boolean> {
-    const { calls, answers } = this.#process;
+  async #answer({ calls, answers }: Process, random: () => number): Promise<boolean> {
     const nth = Math.floor(random() * (calls.length + answers.length));
     const [call] = calls.splice(nth, 1);
     if (call === undefined) {
@@ -202,15 +258,17 @@ export class Chaos {
     return true;
   }
 
-  /** The process dies; of what it had sent some arrives still. Another one begins with nothing but what it lists. */
-  die(): void {
-    for (const call of this.#process.calls) if (this.#options.random() < 0.5) call.send();
-    this.#process = new Process(this);
+  /** A process dies; of what it had sent some arrives still. Another one begins with nothing but what it lists. */
+  die(nth = 0): void {
+    const own = this.#processes[nth];
+    if (own === undefined) return;
+    for (const call of own.calls) if (this.#options.random() < 0.5) call.send();
+    this.#processes[nth] = new Process(this, own.worker);
   }
 
   /** How long until something is due by time alone; undefined: nothing is. */
   get due(): number | undefined {
-    const times = [...this.#process.timers.values()];
+    const times = this.#processes.flatMap(({ timers }) => [...timers.values()]);
     return times.length === 0 ? undefined : Math.min(...times);
   }
 
@@ -224,7 +282,8 @@ export class Chaos {
   wakeAll(): void {
     for (const object of this.server.list()) {
       const { namespace, name = '' } = object.metadata;
-      this.#process.queue.add(`${object.kind} ${namespace === undefined ? name : `${namespace}/${name}`}` as PassKey);
+      const key = `${object.kind} ${namespace === undefined ? name : `${namespace}/${name}`}`;
+      for (const { worker, queue } of this.#processes) if (worker.kinds.includes(object.kind)) queue.add(key);
     }
   }
 }

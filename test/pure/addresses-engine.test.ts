@@ -22,12 +22,14 @@ function held() {
     new Promise((resolve) => waiting.push(() => resolve(send())));
   const engine = new LedgerEngine<PassKey>({
     api: {
+      create: (object) => hold(() => api.create(object)),
       patch: (target, patch) => hold(() => api.patch(target, patch)),
       status: (target, status) => hold(() => api.status(target, status)),
       remove: (target) => hold(() => api.remove(target)),
       read: async (ref) => api.read(ref),
       addresses: async () => api.addresses(),
     },
+    ledger: new LedgerStore(),
     controllers: coreControllers,
     now: () => 0,
     wake: (key) => queue.push(key),

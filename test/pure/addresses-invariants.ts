@@ -5,7 +5,7 @@ import { readIP } from '../../constructs/lib/ip.ts';
 import { deepEqual, isObject, type JsonObject } from '../../constructs/lib/json.ts';
 import type { KubeObject } from '../../executor/kube/types.ts';
 import { phaseOf, refOf } from './addresses-actors.ts';
-import type { CoreWrite } from './addresses-chaos.ts';
+import type { WorkerWrite } from './addresses-chaos.ts';
 import type { ModelServer } from './addresses-model.ts';
 
 /** Invariants of the ledger by their ids, asked of every write of the core and of every state. */
@@ -35,7 +35,8 @@ function holder(server: ModelServer, address: KubeObject): KubeObject | undefine
 const own = new Set<string>(Object.values(finalizers));
 
 /** I3, I4, I5, I7, I8, of one write. */
-export function checkWrite(server: ModelServer, now: number, { what, before, after }: CoreWrite): void {
+export function checkWrite(server: ModelServer, now: number, { what, before, after }: WorkerWrite): void {
+  if (before === undefined) throw new Error(`I3: the core made ${after?.kind}`);
   const about = `${what} ${before.kind} ${nameOf(before)}`;
   assert.ok(['IPAddressClass', 'IPAddress', 'IPAddressClaim'].includes(before.kind), `I3 ${about}`);
   const foreign = (object: KubeObject | undefined): string[] =>

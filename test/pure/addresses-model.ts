@@ -25,7 +25,7 @@ export type ModelOutcome =
 
 const keyOf = ({ kind, namespace, name }: LedgerRef): string => `${kind} ${namespace ?? ''}/${name}`;
 const refOf = (object: KubeObject): LedgerRef => ({
-  kind: object.kind as LedgerKind,
+  kind: object.kind,
   ...(object.metadata.namespace === undefined ? {} : { namespace: object.metadata.namespace }),
   name: object.metadata.name ?? '',
 });
@@ -48,7 +48,7 @@ export class ModelServer {
     return this.#objects.get(keyOf(ref));
   }
 
-  list(kind?: LedgerKind): KubeObject[] {
+  list(kind?: string): KubeObject[] {
     return [...this.#objects.values()].filter((object) => kind === undefined || object.kind === kind);
   }
 
@@ -146,7 +146,7 @@ export class ModelServer {
   }
 
   #invalid(object: KubeObject, old: KubeObject | undefined): ModelOutcome | undefined {
-    if (!this.#strict) return undefined;
+    if (!this.#strict || object.apiVersion !== addressesApiVersion) return undefined;
     const read = validateDocument(object, old === undefined ? {} : { old });
     if (read.ok) return undefined;
     // What did not change may stay as it is stored.
@@ -187,6 +187,7 @@ export class ModelServer {
 
 /** What the engine asks, answered at once. */
 export interface ModelApi {
+  create(object: KubeObject): LedgerWrite;
   patch(target: KubeObject, patch: LedgerPatch): LedgerWrite;
   status(target: KubeObject, status: JsonObject): LedgerWrite;
   remove(target: KubeObject): LedgerWrite;
@@ -194,36 +195,40 @@ export interface ModelApi {
   addresses(): readonly KubeObject[];
 }
 
-/** The object with a patch merged in. */
-function patched(object: KubeObject, { finalizers, annotations, claimRef }: LedgerPatch): KubeObject {
-  const spec = { ...object.spec };
-  if (claimRef === null) delete spec.claimRef;
-  else if (claimRef !== undefined) spec.claimRef = { ...(isObject(spec.claimRef) ? spec.claimRef : {}), ...claimRef };
-  return {
-    ...object,
-    metadata: {
-      ...object.metadata,
-      ...(finalizers === undefined ? {} : { finalizers: [...finalizers] }),
-      ...(annotations === undefined ? {} : { annotations: { ...object.metadata.annotations, ...annotations } }),
-    },
-    ...(object.spec === undefined && claimRef === undefined ? {} : { spec }),
-  };
+/** RFC 7396: null takes a member away, objects are merged, everything else is replaced. */
+function merged(value: unknown, patch: JsonObject): JsonObject {
+  const result: JsonObject = isObject(value) ? { ...value } : {};
+  for (const [key, member] of Object.entries(patch)) {
+    if (member === undefined) continue;
+    if (member === null) delete result[key];
+    else result[key] = isObject(member) ? merged(result[key], member) : member;
+  }
+  return result;
 }
 
-const asWrite = (outcome: ModelOutcome): LedgerWrite =>
-  outcome.type === 'exists' ? { type: 'refused', message: 'it exists' } : (outcome as LedgerWrite);
+/** The object with a patch merged in. */
+function patched(object: KubeObject, { claimRef, spec, ...metadata }: LedgerPatch): KubeObject {
+  const ref = claimRef === undefined ? {} : { claimRef };
+  const change = { metadata, ...(spec === undefined && claimRef === undefined ? {} : { spec: { ...spec, ...ref } }) };
+  const next = merged(object, structuredClone(change) as unknown as JsonObject) as KubeObject;
+  const { annotations, labels } = next.metadata;
+  if (annotations !== undefined && Object.keys(annotations).length === 0) delete next.metadata.annotations;
+  if (labels !== undefined && Object.keys(labels).length === 0) delete next.metadata.labels;
+  return next;
+}
 
 export const modelApi = (server: ModelServer): ModelApi => ({
+  create: (object) => server.create(object),
   patch(target, patch) {
     const live = server.get(refOf(target));
     if (live === undefined) return { type: 'gone' };
     // A patch is of the live object; the version that it carries is what guards it.
     const { uid, resourceVersion } = target.metadata;
     if (live.metadata.uid !== uid || live.metadata.resourceVersion !== resourceVersion) return { type: 'stale' };
-    return asWrite(server.update(patched(live, patch)));
+    return server.update(patched(live, patch));
   },
-  status: (target, status) => asWrite(server.updateStatus(target, status)),
-  remove: (target) => asWrite(server.remove(target)),
+  status: (target, status) => server.updateStatus(target, status),
+  remove: (target) => server.remove(target),
   read(ref) {
     const object = server.get(ref);
     return object === undefined ? { type: 'absent' } : { type: 'found', object };

@@ -70,6 +70,7 @@ test('D18: nothing is planned before every kind is listed', async () => {
       client,
       clock: systemClock,
       random: () => 0,
+      ledger: new LedgerStore(),
       controllers: coreControllers,
       tell: () => undefined,
       log: () => undefined,

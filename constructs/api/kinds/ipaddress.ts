@@ -108,7 +108,10 @@ export const ipAddressKind: Kind = {
     { name: 'AttachedTo', type: 'string', jsonPath: '.status.associatedTo.name' },
     ageColumn,
   ],
-  conditionTypes: [{ type: 'Bound', meaning: 'a live claim has the address' }],
+  conditionTypes: [
+    { type: 'Bound', meaning: 'a live claim has the address' },
+    { type: 'Held', meaning: 'the backend keeps the address free for its workload; written by the driver' },
+  ],
   facts: {
     annotations: [
       [
@@ -125,6 +128,19 @@ export const ipAddressKind: Kind = {
       ['Conflict', 'a workload without authority uses it; set and withdrawn by the driver'],
       ['Lost', 'the reservation behind it is gone; set and withdrawn by the driver'],
     ],
-    events: ['InvalidAddress', 'DuplicateAddress', 'DeletionBlocked', 'Reclaimed', 'Returned'],
+    events: [
+      'InvalidAddress',
+      'DuplicateAddress',
+      'DeletionBlocked',
+      'Reclaimed',
+      'Returned',
+      'Held',
+      'AssociationCleared',
+      'Conflict',
+      'ConflictResolved',
+      'ReservationLost',
+      'ReservationRestored',
+      'Releasing',
+    ],
   },
 };

@@ -102,6 +102,9 @@ export const ipAddressClaimKind: Kind = {
       'Lost',
       'AddressDeleted',
       'AddressReleased',
+      'Reserving',
+      'Provisioned',
+      'LedgerMismatch',
     ],
   },
 };

@@ -55,6 +55,6 @@ export const ipAddressClassKind: Kind = {
       ],
     ],
     finalizers: [[addressFinalizers.class, 'stays while an address of the class exists, in whatever phase']],
-    events: ['ClassInUse'],
+    events: ['ClassInUse', 'InvalidClassParameters', 'ClassRangeInUse', 'PoolRefused'],
   },
 };

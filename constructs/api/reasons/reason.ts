@@ -11,6 +11,7 @@ export const reasonPlaces = [
   'Stalled',
   'ClassResolved',
   'Bound',
+  'Held',
   'Gate',
   'Evidence',
   'Deletion',

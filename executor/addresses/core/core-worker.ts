@@ -1,13 +1,12 @@
 /** The core as a worker of role `addresses`. */
 
 import type { Registry } from 'prom-client';
-import { addressesApiVersion, addressLeases } from '../../../constructs/api/addresses.ts';
-import { managers } from '../../../constructs/api/constants.ts';
-import { EventRecorder } from '../../kube/events.ts';
-import type { LedgerStore } from '../ledger.ts';
+import { addressLeases } from '../../../constructs/api/addresses.ts';
+import { LedgerStore } from '../ledger.ts';
 import type { LedgerKind } from '../objects.ts';
 import type { LedgerEvent } from '../plan.ts';
-import type { AddressWorker, AddressWorkerParts } from '../role.ts';
+import type { AddressWorker } from '../role.ts';
+import { eventTeller } from '../tell-events.ts';
 import { runLedger } from '../worker.ts';
 import { coreControllers } from './controllers.ts';
 import { coreMetrics } from './metrics.ts';
@@ -19,24 +18,6 @@ const reporters: Readonly<Record<LedgerKind, string>> = {
   IPAddressClass: 'ipaddressclass-controller',
 };
 
-function recorders(parts: AddressWorkerParts): Readonly<Record<LedgerKind, EventRecorder>> {
-  const { client, clock, uniqueId, identity } = parts;
-  const recorder = (kind: LedgerKind): EventRecorder =>
-    new EventRecorder({
-      client,
-      clock,
-      uniqueId,
-      reportingController: reporters[kind],
-      reportingInstance: identity,
-      fieldManager: managers.addresses,
-    });
-  return {
-    IPAddress: recorder('IPAddress'),
-    IPAddressClaim: recorder('IPAddressClaim'),
-    IPAddressClass: recorder('IPAddressClass'),
-  };
-}
-
 /** The core, reporting to a registry of its process. */
 export function coreWorker(registry: Registry, now: () => number): AddressWorker {
   const metrics = coreMetrics(registry, now);
@@ -44,28 +25,26 @@ export function coreWorker(registry: Registry, now: () => number): AddressWorker
     name: 'core',
     lease: addressLeases.core,
     async run(parts, signal) {
-      const events = recorders(parts);
-      const all = Object.values(events);
-      const telling = Promise.all(all.map((recorder) => recorder.run(signal)));
+      const events = eventTeller(parts, reporters);
+      const telling = events.run(signal);
       const tell = (event: LedgerEvent): void => {
         metrics.told(event);
-        const { about, type, reason, note } = event;
-        const { kind, name, uid } = about;
-        const namespace = about.kind === 'IPAddressClaim' ? { namespace: about.namespace } : {};
-        const regarding = { apiVersion: addressesApiVersion, kind, ...namespace, name, uid };
-        events[kind].record({ regarding, type, reason, action: 'Reconcile', note });
+        events.tell(event);
       };
       const onReady = (ledger: LedgerStore): void => {
         metrics.ready(ledger);
         parts.log('info', 'core: every kind is listed');
       };
+      const ledger = new LedgerStore();
       try {
-        await runLedger({ ...parts, controllers: coreControllers, tell, onReady, onPass: metrics.passed }, signal);
+        await runLedger(
+          { ...parts, ledger, controllers: coreControllers, tell, onReady, onPass: metrics.passed },
+          signal,
+        );
       } finally {
         metrics.end();
       }
       await telling;
-      await Promise.all(all.map((recorder) => recorder.flush(1_000)));
     },
   };
 }

@@ -38,7 +38,8 @@ function holderOf(ledger: Ledger, { claimRef }: AddressView): ClaimView | undefi
 function goneClaim(ledger: Ledger, { claimRef }: AddressView): Confirmation[] {
   if (claimRef === undefined) return [];
   const { namespace, name } = claimRef;
-  return [{ type: 'claim', namespace, name, uid: ledger.claim(claimKey(claimRef))?.uid }];
+  const ref = { kind: 'IPAddressClaim', namespace, name };
+  return [{ type: 'identity', ref, uid: ledger.claim(claimKey(claimRef))?.uid }];
 }
 
 /** A live claim that has the address keeps it, whatever its phase; until it is gone nothing else of the address changes. */
@@ -166,11 +167,11 @@ function released(
 const longestRestMs = 86_400_000;
 
 function returning(ledger: Ledger, address: AddressView, now: number): LedgerPlan {
-  const { className, held, associated, bound } = address;
+  const { className, held, associatedTo, bound } = address;
   const delay = ledger.class(className)?.releaseDelayMs;
   const since = Date.parse(bound?.lastTransitionTime ?? '');
   // What a workload still uses is given to nobody else; that it no longer does wakes this address.
-  if (delay === undefined || held || associated || Number.isNaN(since)) return nothing;
+  if (delay === undefined || held || associatedTo !== undefined || Number.isNaN(since)) return nothing;
   const left = since + delay - now;
   // A timer holds no more than some weeks: a longer delay is looked at on the way.
   if (left > 0) return { ...nothing, againMs: Math.min(left, longestRestMs) };

@@ -191,7 +191,7 @@ function statusAction(outcome: Outcome, now: number): LedgerAction[] {
 const lostOnes = (claim: ClaimView, held: readonly AddressView[]): Confirmation[] =>
   claim.addresses
     .filter(({ name }) => !held.some((address) => address.name === name))
-    .map(({ name }) => ({ type: 'address', name }));
+    .map(({ name }) => ({ type: 'version', ref: { kind: 'IPAddress', name } }));
 
 function phaseEvent(outcome: Outcome, phase: ClaimPhase, held: readonly AddressView[]): LedgerEvent {
   const { claim, missing } = outcome;

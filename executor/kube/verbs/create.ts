@@ -4,6 +4,7 @@ import { collectionPath } from '../discovery.ts';
 import type { CreateOutcome } from '../outcome.ts';
 import { type KubeObject, refOf } from '../types.ts';
 import { ask, refusal, subjectOf, type VerbContext, written } from './context.ts';
+import type { SharedRef } from './merge.ts';
 import type { LeaseObject } from './update.ts';
 
 /** An Event of the newer API. */
@@ -23,8 +24,11 @@ export interface ReviewObject extends KubeObject {
     | 'TokenReview';
 }
 
+/** An object that many write: made once, and merged into later ({@link SharedRef}). */
+export type SharedObject = KubeObject & Pick<SharedRef, 'apiVersion' | 'kind'>;
+
 /** The kinds that may be POSTed. Everything else is applied: an object that was POSTed conflicts with its own manager later. */
-export type Creatable = LeaseObject | EventObject | ReviewObject;
+export type Creatable = LeaseObject | EventObject | ReviewObject | SharedObject;
 
 /** POST of one of the few kinds that are created that way. */
 export async function create(

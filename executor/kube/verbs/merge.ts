@@ -9,9 +9,12 @@ import { ask, isResource, locate, subjectOf, updated, type VerbContext } from '.
  * The kinds that may be merged into: those whose fields people, drivers and other controllers write as well. Their finalizers
  * were put on by other managers before us, and an apply could never take those off.
  */
-export interface SharedRef extends ObjectRef {
-  readonly apiVersion: 'local.sdn.cozystack.io/v1alpha1';
-}
+export type SharedRef = ObjectRef &
+  (
+    | { readonly apiVersion: 'local.sdn.cozystack.io/v1alpha1' }
+    | { readonly apiVersion: 'v1'; readonly kind: 'Service' }
+    | { readonly apiVersion: 'metallb.io/v1beta1' }
+  );
 
 export interface MergePatch {
   /** The object and version that the change was decided on; another one makes the write `stale`. */
@@ -19,6 +22,9 @@ export interface MergePatch {
   readonly resourceVersion: string;
   /** The whole list. */
   readonly finalizers?: readonly string[];
+  /** The whole list. */
+  readonly ownerReferences?: readonly JsonObject[];
+  readonly labels?: Readonly<Record<string, string>>;
   /** null takes one away. */
   readonly annotations?: Readonly<Record<string, string | null>>;
   /** JSON merge patch of `.spec` (RFC 7396): null removes. */
@@ -29,18 +35,12 @@ export interface MergePatch {
 export async function mergeShared(
   context: VerbContext,
   ref: SharedRef,
-  { uid, resourceVersion, finalizers, annotations, spec }: MergePatch,
+  { spec, ...metadata }: MergePatch,
   options: CallOptions & { readonly fieldManager: string },
 ): Promise<UpdateOutcome> {
   const subject = subjectOf('patch', ref);
   const resource = await locate(context, subject, ref, options);
   if (!isResource(resource)) return resource;
-  const metadata = {
-    uid,
-    resourceVersion,
-    ...(finalizers === undefined ? {} : { finalizers }),
-    ...(annotations === undefined ? {} : { annotations }),
-  };
   const request = {
     method: 'PATCH',
     path: objectPath(resource, ref),

@@ -1,0 +1,87 @@
+/** The ledger with Services, pools and advertisements, and the indexes that the planners of the driver ask. */
+import { poolName } from '../../../constructs/api/metallb.ts';
+import type { KubeObject } from '../../kube/types.ts';
+import { ExtendedLedger, Index } from '../ledger.ts';
+import { type AddressView, claimKey } from '../objects.ts';
+import type { MetallbSettings } from './names.ts';
+import {
+  type AnyView,
+  type DriverView,
+  type RenderedView,
+  readDriverObject,
+  type ServiceView,
+  serviceKey,
+} from './views.ts';
+
+export class MetallbLedger extends ExtendedLedger<DriverView> {
+  readonly settings: MetallbSettings;
+  /** Placeholders by the IPAddress, and by the claim, that they are for. */
+  readonly #byAddress = new Index<ServiceView>();
+  readonly #byClaim = new Index<ServiceView>();
+  /** Placeholders that wait for MetalLB to choose, by pool. */
+  readonly #choosing = new Index<ServiceView>();
+  /** Services, placeholders among them, by the addresses that they have, and by those that they ask for. */
+  readonly #byIngress = new Index<ServiceView>();
+  readonly #byPin = new Index<ServiceView>();
+  /** Services of others by the claim that they name. */
+  readonly #naming = new Index<ServiceView>();
+  readonly #rendered = new Map<string, RenderedView>();
+  /** Addresses by the Service that uses them. */
+  readonly #usedBy = new Index<AddressView>();
+
+  constructor(settings: MetallbSettings) {
+    super();
+    this.settings = settings;
+  }
+
+  service = (key: string): ServiceView | undefined => {
+    const [namespace = '', name = ''] = key.split('/');
+    const found = this.find({ kind: 'Service', namespace, name });
+    return found?.kind === 'Service' ? found : undefined;
+  };
+  placeholdersOf = (address: string): ServiceView[] => [...this.#byAddress.get(address)];
+  placeholdersFor = (claim: string): ServiceView[] => [...this.#byClaim.get(claim)];
+  /** How many placeholders wait for MetalLB to choose from the pool of a class. */
+  choosing = (className: string): number => this.#choosing.size(poolName(className));
+  holding = (ip: string): ServiceView[] => [...this.#byIngress.get(ip)];
+  asking = (ip: string): ServiceView[] => [...this.#byPin.get(ip)];
+  naming = (claim: string): ServiceView[] => [...this.#naming.get(claim)];
+  usedBy = (service: string): AddressView[] => [...this.#usedBy.get(service)];
+  rendered = (kind: RenderedView['kind'], className: string): RenderedView | undefined =>
+    this.#rendered.get(`${kind} ${poolName(className)}`);
+
+  protected override readOther(object: KubeObject): DriverView | undefined {
+    return readDriverObject(object, this.settings);
+  }
+
+  protected override linkOther(view: AnyView): void {
+    if (view.kind === 'Service') for (const [index, key] of this.#places(view)) index.add(key, serviceKey(view), view);
+    if (view.kind === 'IPAddressPool' || view.kind === 'L2Advertisement')
+      this.#rendered.set(`${view.kind} ${view.name}`, view);
+    if (view.kind === 'IPAddress') for (const key of userOf(view)) this.#usedBy.add(key, view.name, view);
+  }
+
+  protected override unlinkOther(view: AnyView): void {
+    if (view.kind === 'Service') for (const [index, key] of this.#places(view)) index.remove(key, serviceKey(view));
+    if (view.kind === 'IPAddressPool' || view.kind === 'L2Advertisement')
+      this.#rendered.delete(`${view.kind} ${view.name}`);
+    if (view.kind === 'IPAddress') for (const key of userOf(view)) this.#usedBy.remove(key, view.name);
+  }
+
+  #places(view: ServiceView): [Index<ServiceView>, string][] {
+    const { placeholder, ingress, pinned, claim, pool } = view;
+    const shared = [
+      ...ingress.map((ip): [Index<ServiceView>, string] => [this.#byIngress, ip]),
+      ...pinned.map((ip): [Index<ServiceView>, string] => [this.#byPin, ip]),
+    ];
+    if (placeholder === undefined) return claim === undefined ? shared : [...shared, [this.#naming, claim]];
+    const places: [Index<ServiceView>, string][] = shared;
+    if (placeholder.address !== undefined) places.push([this.#byAddress, placeholder.address]);
+    else if (ingress.length === 0) places.push([this.#choosing, pool]);
+    if (placeholder.claim !== undefined) places.push([this.#byClaim, placeholder.claim]);
+    return places;
+  }
+}
+
+const userOf = ({ associatedTo }: AddressView): string[] =>
+  associatedTo?.kind === 'Service' ? [claimKey(associatedTo)] : [];

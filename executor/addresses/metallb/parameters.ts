@@ -1,0 +1,53 @@
+/** What a class says about its addresses. */
+import { metallbProvisioner } from '../../../constructs/api/metallb.ts';
+import { type IPBlock, readIP } from '../../../constructs/lib/ip.ts';
+import { isObject, objectOf } from '../../../constructs/lib/json.ts';
+import type { ClassView } from '../objects.ts';
+
+/** Networks as they are written, and what they hold; or why they can not be used. */
+export type ClassNetworks =
+  | { readonly ok: true; readonly networks: readonly IPBlock[] }
+  | { readonly ok: false; readonly why: string };
+
+export const isServed = (found: ClassView | undefined): found is ClassView => found?.provisioner === metallbProvisioner;
+
+/**
+ * Reads a network as other programs do, bits of hosts included: classes of clusters were written for a reader that takes them.
+ * A single address, or a range, is none.
+ */
+export function readNetwork(text: string): IPBlock | undefined {
+  const [base = '', prefix = '', ...more] = text.split('/');
+  const start = readIP(base);
+  if (start === undefined || more.length > 0 || !/^[0-9]{1,3}$/.test(prefix)) return undefined;
+  const width = start.family === 'IPv4' ? 32 : 128;
+  if (Number(prefix) > width || (start.family === 'IPv4') === base.includes(':')) return undefined;
+  const hosts = (1n << BigInt(width - Number(prefix))) - 1n;
+  return { family: start.family, first: start.value & ~hosts, last: start.value | hosts, text };
+}
+
+/** The networks of a class. All of them can be read, or none is used. */
+export function networksOf({ object }: ClassView): ClassNetworks {
+  const { parameters } = objectOf(object.spec);
+  if (!isObject(parameters)) return { ok: false, why: 'they are no object with addresses' };
+  const { addresses } = parameters;
+  if (!Array.isArray(addresses) || addresses.length === 0)
+    return { ok: false, why: 'addresses is no list of networks' };
+  const networks = addresses.map((one) => (typeof one === 'string' ? readNetwork(one) : undefined));
+  const wrong = addresses.filter((_, n) => networks[n] === undefined);
+  if (wrong.length > 0)
+    return { ok: false, why: `${wrong.map((one) => JSON.stringify(one)).join(', ')} is no network` };
+  return { ok: true, networks: networks.filter((one) => one !== undefined) };
+}
+
+/** What a pool holds, in whatever form an administrator has written it. */
+export function blockOf(text: string): IPBlock | undefined {
+  const [from = '', to, ...more] = text.split('-').map((part) => part.trim());
+  if (to === undefined) return readNetwork(from);
+  const [first, last] = [readIP(from), readIP(to)];
+  if (first === undefined || last === undefined || first.family !== last.family || more.length > 0) return undefined;
+  return { family: first.family, first: first.value, last: last.value, text };
+}
+
+/** Whether one network is within another. */
+export const isWithin = (inner: IPBlock, outer: IPBlock): boolean =>
+  inner.family === outer.family && outer.first <= inner.first && inner.last <= outer.last;
