@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { catalog, modules } from '../tools/catalog.ts';
+import { catalog, type ModuleName, modules } from '../tools/catalog.ts';
 import { debianProblems, missingDebian } from '../tools/debian.ts';
 import { missingDefinitions, readDefinitions } from '../tools/definitions.ts';
 import { withLock } from '../tools/lock.ts';
@@ -109,6 +109,23 @@ test('every tool has a pinned module with checksums, and a place of its own', ()
   assert.is(new Set(places).size, places.length);
   assert.match(toolPath('etcd', '/cache'), new RegExp(`^/cache/etcd-${modules.etcd.version}-[0-9a-f]{12}/etcd$`));
   assert.is(toolCache({ XDG_CACHE_HOME: '/x' }), '/x/keelson/tools');
+});
+
+/** Version of every module that a tool is built of. */
+function versions(module: ModuleName): Map<string, string> {
+  const text = readFileSync(join(moduleDir(module), 'go.mod'), 'utf8');
+  const lines = [...text.matchAll(/^(?:require )?\t?([\w./~-]+) (v\S+)/gm)];
+  return new Map(lines.map(([, path = '', version = '']) => [path, version]));
+}
+
+test('MetalLB and kwok are built of the same versions: most of the two is compiled once, which counts from cold', () => {
+  const [ours, theirs] = [versions('metallb'), versions('kwok')];
+  const shared = [...ours].filter(([path]) => theirs.has(path));
+  assert.ok(shared.length > 40);
+  assert.equal(
+    shared.filter(([path, version]) => theirs.get(path) !== version),
+    [],
+  );
 });
 
 test('without Go the answer is a problem with a remedy, and nothing is left in the cache', async () => {

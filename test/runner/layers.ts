@@ -98,8 +98,10 @@ export const layers: readonly Layer[] = [
       'kube-scheduler',
       'kwok',
       'glua',
+      // After kwok, with which it shares most of what is compiled.
+      'metallb-controller',
     ],
-    definitions: ['source-controller', 'kustomize-controller', 'argo-cd'],
+    definitions: ['source-controller', 'kustomize-controller', 'argo-cd', 'metallb'],
     packages: [],
     sharedServer: true,
     named: false,

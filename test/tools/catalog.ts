@@ -13,7 +13,8 @@ export type ToolName =
   | 'crane'
   | 'glua'
   | 'source-controller'
-  | 'kustomize-controller';
+  | 'kustomize-controller'
+  | 'metallb-controller';
 
 export type ModuleName =
   | 'kubernetes'
@@ -25,7 +26,8 @@ export type ModuleName =
   | 'gopher-lua'
   | 'argo-cd'
   | 'source-controller'
-  | 'kustomize-controller';
+  | 'kustomize-controller'
+  | 'metallb';
 
 export interface GoModule {
   readonly version: string;
@@ -69,6 +71,7 @@ export const modules: Readonly<Record<ModuleName, GoModule>> = {
   'argo-cd': { version: 'v3.2.0', stamps: {} },
   'source-controller': { version: 'v1.9.0', stamps: {} },
   'kustomize-controller': { version: 'v1.9.0', stamps: {} },
+  metallb: { version: 'v0.15.2', stamps: {} },
 };
 
 export const catalog: Readonly<Record<ToolName, Tool>> = {
@@ -86,14 +89,16 @@ export const catalog: Readonly<Record<ToolName, Tool>> = {
   glua: { module: 'gopher-lua', package: 'github.com/yuin/gopher-lua/cmd/glua' },
   'source-controller': { module: 'source-controller', package: 'github.com/fluxcd/source-controller' },
   'kustomize-controller': { module: 'kustomize-controller', package: 'github.com/fluxcd/kustomize-controller' },
+  'metallb-controller': { module: 'metallb', package: 'go.universe.tf/metallb/controller' },
 };
 
 /** Modules that carry CustomResourceDefinitions, which the tests read from them and nobody commits. */
-export type DefinitionsName = 'source-controller' | 'kustomize-controller' | 'argo-cd';
+export type DefinitionsName = 'source-controller' | 'kustomize-controller' | 'argo-cd' | 'metallb';
 
 /** The Go module that ships the definitions, and the folder in it. */
 export const definitions: Readonly<Record<DefinitionsName, { readonly path: string; readonly folder: string }>> = {
   'source-controller': { path: 'github.com/fluxcd/source-controller', folder: 'config/crd/bases' },
   'kustomize-controller': { path: 'github.com/fluxcd/kustomize-controller', folder: 'config/crd/bases' },
   'argo-cd': { path: 'github.com/argoproj/argo-cd/v3', folder: 'manifests/crds' },
+  metallb: { path: 'go.universe.tf/metallb', folder: 'config/crd/bases' },
 };
