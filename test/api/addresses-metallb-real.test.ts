@@ -46,7 +46,7 @@ test.before(async () => {
       uniqueId: () => Math.random().toString(36).slice(2, 12),
       identity: 'test',
       registry,
-      workers: [coreWorker(registry, Date.now), metallbWorker(registry, settings)],
+      workers: [coreWorker(registry, Date.now), metallbWorker(registry, Date.now, settings)],
       leaseNamespace: tenant.namespace,
       lease: leaseTimings(3_000),
       log: (level, message) => said.push(`${level} ${message}`),
