@@ -27,7 +27,7 @@ export interface ClassUsage {
   readonly outside: number;
 }
 
-export function standingOf({ phase, held }: AddressView): Standing {
+function standingOf({ phase, held }: AddressView): Standing {
   if (phase === 'Bound' || phase === 'Conflict' || phase === 'Lost') return 'used';
   if (phase === 'Released') return held ? 'held' : 'released';
   return phase === 'Available' ? 'ready' : 'pending';

@@ -38,6 +38,7 @@ const areas: readonly Area[] = [
       'bin/planning.ts',
       'bin/render/shares.ts',
       'bin/uninstall',
+      'bin/addresses',
     ],
   },
 ];
