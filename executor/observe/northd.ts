@@ -19,6 +19,8 @@ export interface NorthdMemory {
   readonly flapping: boolean;
   /** Rounds in a row in which not exactly one was active. */
   readonly odd: number;
+  /** Pods whose northd lacked a connection in the last round. */
+  readonly cut?: readonly string[];
   readonly progress?: ProgressMemory;
 }
 
@@ -69,10 +71,14 @@ const isDown = ({ problems }: EvidenceOf<'central'>): boolean =>
 const mayRun = ({ target, first, second }: CentralSample): boolean =>
   target.pod !== undefined && [first, second].some(({ type }) => type === 'Broken');
 
-function ownFindings({ about, facts }: Answer): Finding[] {
+const lacksOf = ({ nb, sb }: NorthdFacts): string[] => [...(nb ? [] : ['NB']), ...(sb ? [] : ['SB'])];
+
+/** Every northd goes after a leader that moves: on its way it is not connected, and what another round finds again is cut off. */
+function ownFindings({ about, pod, facts }: Answer, { cut = [] }: NorthdMemory): Finding[] {
   if (facts.state === 'paused') return [broken('NorthdPaused', about)];
-  const lacks = [...(facts.nb ? [] : ['NB']), ...(facts.sb ? [] : ['SB'])];
-  return lacks.length === 0 ? [] : [broken('NorthdDisconnected', about, { database: lacks.join(' and ') })];
+  const database = lacksOf(facts).join(' and ');
+  if (database === '') return [];
+  return [(cut.includes(pod) ? broken : open)('NorthdDisconnected', about, { database })];
 }
 
 /** Judges a round; `tick` is its end on the clock that never jumps, `behind` names chassis that SB tells to be behind. */
@@ -91,7 +97,7 @@ export function judgeNorthd(round: CentralRound, tick: number, memory: NorthdMem
   const progress = judgeProgress(round, tick, memory.progress, behind);
   const findings = [
     ...silent,
-    ...answers.flatMap(ownFindings),
+    ...answers.flatMap((one) => ownFindings(one, memory)),
     ...countFindings(active, { complete, size: read.length, rounds: next.odd }),
     ...flapFindings(next, tick),
     ...progress.northd,
@@ -105,7 +111,11 @@ export function judgeNorthd(round: CentralRound, tick: number, memory: NorthdMem
   return {
     ...judge('NorthdReady', findings, { reason: 'OneActive', message: text }, flapText(next).replace(/; $/, '')),
     chassis: progress.chassis,
-    memory: { ...next, ...(progress.memory === undefined ? {} : { progress: progress.memory }) },
+    memory: {
+      ...next,
+      cut: answers.filter(({ facts }) => lacksOf(facts).length > 0).map(({ pod }) => pod),
+      ...(progress.memory === undefined ? {} : { progress: progress.memory }),
+    },
   };
 }
 

@@ -57,9 +57,17 @@ test('E11: paused, or connected to one database only, is told with pod and datab
   const paused = run([centralRound(3, withNorthd({ 1: { state: 'active' }, 2: { state: 'paused' } }))]);
   assert.equal(paused.heads, ['False/NorthdPaused']);
   assert.match(paused.last, 'northd of node n2 (pod ovn-central-2) is paused, wanted active or standby');
-  const half = run([centralRound(3, withNorthd({ 1: { state: 'active' }, 3: { sb: false } }))]);
-  assert.equal(half.heads, ['False/NorthdDisconnected']);
+  const cut = centralRound(3, withNorthd({ 1: { state: 'active' }, 3: { sb: false } }));
+  const half = run([cut, cut]);
+  assert.equal(half.heads, ['Unknown/NorthdDisconnected', 'False/NorthdDisconnected'], 'once it may be on its way');
   assert.match(half.last, 'northd of node n3 (pod ovn-central-3) is not connected to SB');
+});
+
+test('X8: every northd that is on its way to a new leader in a round is no fault, and others in the next are none either', () => {
+  const cut = (...pods: number[]) =>
+    centralRound(3, withNorthd({ 1: { state: 'active' }, ...Object.fromEntries(pods.map((n) => [n, { nb: false }])) }));
+  const { heads } = run([cut(2, 3), active(1), cut(2), cut(3), active(1)]);
+  assert.equal(new Set(heads), new Set(['Unknown/NorthdDisconnected', 'True/OneActive']));
 });
 
 test('X7: an ovsdb-server that is down, and a pod that is gone, leave NorthdReady as it is while one is active', () => {

@@ -1,7 +1,7 @@
 /** A network with all of its probes on three nodes, watched, for a file that breaks it. */
 import { systemClock } from '../../../constructs/lib/clock.ts';
 import { pipelineBed } from '../suite/pipeline-bed.ts';
-import { causes, type Ground, grounds, moveLeader, placeOf } from './evidence-faults.ts';
+import { causes, type Ground, grounds, moveLeaders, placeOf } from './evidence-faults.ts';
 import { judgeFault, judgeRepair } from './evidence-judge.ts';
 import { type Fault, type FaultName, movesOn } from './evidence-matrix.ts';
 import { Watch } from './evidence-watch.ts';
@@ -70,9 +70,9 @@ export async function evidenceBed(observeEvery: string | undefined): Promise<Evi
       const { name, follow = {}, touched = [] } = fault;
       let before = await watch.rest(restLimitMs);
       let place = placeOf(fault, watch.report(), await leaderNode());
-      // Leaders and the active northd may be on three nodes: then two of them have to come together.
+      // Leaders, the active northd and the executor may be on all nodes: then some of them have to come together.
       for (let n = 0; place === undefined && n < mostMoves; n += 1) {
-        await moveLeader({ bed, disks }, watch.report());
+        await moveLeaders({ bed, disks }, watch.report());
         before = await watch.rest(restLimitMs);
         place = placeOf(fault, watch.report(), await leaderNode());
       }

@@ -304,17 +304,22 @@ export function placeOf(
       return names.find((name) => name !== executorNode);
     case 'none':
       return names[0];
+    case 'aside':
     case 'follower': {
       const weights = names.map((name) => ({ name, weight: weightOf(name, report, executorNode) }));
       const [lightest] = weights.toSorted((a, b) => a.weight - b.weight);
-      return lightest !== undefined && lightest.weight < 2 ? lightest.name : undefined;
+      return lightest !== undefined && lightest.weight < (place === 'aside' ? 1 : 2) ? lightest.name : undefined;
     }
   }
 }
 
-/** Lets another member lead NB; which one, the members settle. */
-export async function moveLeader({ bed }: Ground, report: InstallationEvidence): Promise<void> {
-  const leader = placeOf({ place: 'leader' }, report, '');
-  if (leader === undefined) throw new Error('nobody leads OVN_Northbound');
-  await control(northbound(bed.cluster.node(leader)), 'cluster/failure-test', 'transfer-leadership');
+/** Lets other members lead; which ones, the members settle, and northd goes after them. */
+export async function moveLeaders({ bed }: Ground, { members }: InstallationEvidence): Promise<void> {
+  for (const { database, node } of members.filter(({ leads }) => leads)) {
+    const socket = folderOn(
+      bed.cluster.node(node),
+      `/run/ovn/${database === 'OVN_Northbound' ? 'ovnnb' : 'ovnsb'}_db.ctl`,
+    );
+    await control(socket, 'cluster/failure-test', 'transfer-leadership');
+  }
 }

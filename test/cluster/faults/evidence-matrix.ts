@@ -5,6 +5,8 @@ import { degradedBy, type Move, type Status } from './evidence-judge.ts';
 type Place =
   /** A node that leads no database, and where another one can, whose northd does not work. */
   | 'follower'
+  /** The same, without the executor that leads: on a node that is gone nobody can ask it what it saw. */
+  | 'aside'
   /** The node whose northd works. */
   | 'activeNorthd'
   /** The node that leads NB. */
@@ -174,13 +176,15 @@ export const faults = [
     scenario: 'X23',
     broken: 'the Node object of a node of OVN central is deleted, its daemons run on',
     mended: 'it is restored from etcd as it was; a node of that name that is made anew is another one',
-    place: 'follower',
+    place: 'aside',
     moves: [
       move('OVNDBReady', 'False', 'MemberMissing', `OVN central is wanted on ${member}: the node is gone*`),
       move('DataPlaneReady', 'False', 'NodeGone', 'node {node} is gone, and its pod * is still there*'),
       move('TopologyRecorded', 'False', 'TopologyChanged', `the node of ${member} is gone, recorded is UID *`),
     ],
-    touched: ['OVNDBReady', 'DataPlaneReady', 'TopologyRecorded'],
+    follow: { WorkloadsReady: 'Kubernetes deletes the pods of a node that is gone for 40 seconds' },
+    // A pod that Kubernetes took is made anew, and with it the daemons of the node start anew.
+    touched: ['OVNDBReady', 'NorthdReady', 'DataPlaneReady', 'NetworkReady', 'TopologyRecorded', 'WorkloadsReady'],
   },
   {
     name: 'leadership-moved',

@@ -1,4 +1,5 @@
 /** Watches what an executor tells of a network: every write of its conditions, and every round behind them. */
+import { loadavg } from 'node:os';
 import { networkApiVersion, systemNamespace } from '../../../constructs/api/constants.ts';
 import { rest, systemClock } from '../../../constructs/lib/clock.ts';
 import { isObject } from '../../../constructs/lib/json.ts';
@@ -170,7 +171,11 @@ export class Watch {
     );
     if (answer.type === 'wrong') {
       const seen = { from, doneAt, snapshots: this.since(doneAt), rounds: this.#rounds };
-      throw new Error([`${what}: ${answer.why}`, ...storyOf(seen)].join('\n'));
+      // Whoever shares the machine may have been what was seen.
+      const load = loadavg().map((one) => one.toFixed(1));
+      throw new Error(
+        [`${what}: ${answer.why}`, ...storyOf(seen), `  load of the machine: ${load.join(' ')}`].join('\n'),
+      );
     }
     return answer.afterMs;
   }

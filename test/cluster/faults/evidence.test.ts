@@ -9,7 +9,7 @@ import { ports, probeContainers } from '../../../constructs/api/constants.ts';
 import { systemClock } from '../../../constructs/lib/clock.ts';
 import { getAt, isObject, type JsonObject, objectsOf } from '../../../constructs/lib/json.ts';
 import type { KubeObject } from '../../../executor/kube/types.ts';
-import { conditionOf, textAt, until } from '../suite/pipeline-look.ts';
+import { conditionOf, requestsOf, textAt, until } from '../suite/pipeline-look.ts';
 import { type Besides, type EvidenceBed, evidenceBed, type Played } from './evidence-bed.ts';
 import { burdened, burdenTold } from './evidence-burden.ts';
 import { judgeFault, parts } from './evidence-judge.ts';
@@ -77,9 +77,19 @@ const database = async (name: string): Promise<JsonObject> => {
   return objectsOf(databases).find((one) => one.name === name) ?? {};
 };
 
-/** UIDs of the pods of the network. */
-const podUIDs = (): Promise<string> =>
-  bed().bed.cluster.kubectl(['-n', 'kube-system', 'get', 'pods', '-o', 'jsonpath={.items[*].metadata.uid}']);
+/** UIDs of the pods of the network that are not on a node: what is on one that is gone, Kubernetes takes after a while. */
+async function podsElsewhere(node: string): Promise<string[]> {
+  const listed = await bed().bed.look.client.list({ apiVersion: 'v1', kind: 'Pod', namespace: 'kube-system' });
+  if (listed.type !== 'listed') throw new Error(listed.message);
+  return listed.items.flatMap(({ spec, metadata }) => (spec?.nodeName === node ? [] : [metadata.uid ?? ''])).sort();
+}
+
+/** How many requests the executor that leads has sent to delete something. */
+async function deletions(): Promise<number> {
+  const { look } = bed().bed;
+  const { pod = '' } = (await look.leader()) ?? {};
+  return (await requestsOf(look, pod)).DELETE ?? 0;
+}
 
 /** The term of a database that its members agreed on in the last round. */
 const termOf = (database: string): bigint => {
@@ -118,9 +128,17 @@ const besides: Partial<Record<FaultName, Besides>> = {
       }
     };
   },
-  'node-deleted': async () => {
-    const pods = await podUIDs();
-    return async () => assert.is(await podUIDs(), pods, 'nothing is removed by itself');
+  'node-deleted': async (node) => {
+    const [pods, deleted] = [await podsElsewhere(node), await deletions()];
+    return async () => {
+      const left = new Set(await podsElsewhere(node));
+      assert.equal(
+        pods.filter((uid) => !left.has(uid)),
+        [],
+        'whoever is on another node stays',
+      );
+      assert.is(await deletions(), deleted, 'nothing is removed by itself');
+    };
   },
 };
 
