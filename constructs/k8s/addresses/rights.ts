@@ -24,7 +24,8 @@ const coreRules = (): Rule[] => [
 
 /** Services of tenants are read and marked; made and deleted are only placeholders. */
 const driverRules = (): Rule[] => [
-  rule(addressesGroup, ['ipaddressclaims', 'ipaddressclasses'], read),
+  rule(addressesGroup, ['ipaddressclaims'], read),
+  rule(addressesGroup, ['ipaddressclasses'], ['list', 'watch']),
   rule(addressesGroup, ['ipaddresses'], [...read, 'create', 'patch', 'delete']),
   rule(addressesGroup, ['ipaddresses/status'], ['patch']),
   rule('', ['services'], [...read, 'patch']),
