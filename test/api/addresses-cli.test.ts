@@ -18,6 +18,7 @@ import { install } from './addresses-bed.ts';
 import { balanced, commandPlace, person, pin } from './addresses-cli-bed.ts';
 import { life } from './addresses-cli-life.ts';
 import { procedures } from './addresses-cli-procedures.ts';
+import { races } from './addresses-cli-races.ts';
 import { edgeOf, until } from './kubeBed.ts';
 
 const at = await commandPlace();
@@ -390,6 +391,7 @@ test('release-finalizers: not while a controller renews its Lease; then what wai
   );
 });
 
+races(test, at);
 procedures(test, at);
 
 test.run();
