@@ -225,6 +225,13 @@ function checkGiven(server: ModelServer, service: KubeObject): void {
   const isFree =
     pin === undefined || pin === [...ips].sort().join() || notes(service)[metallbAnnotations.pinned] === 'true';
   const others = has.some((one) => userOf(one) !== undefined && userOf(one) !== key);
+  const asks = (one: KubeObject): boolean =>
+    !isPlaceholder(one) &&
+    one !== service &&
+    one.spec?.type === 'LoadBalancer' &&
+    notes(one)[addressAnnotations.claim] !== name &&
+    ips.some((ip) => pinOf(one)?.split(',').includes(ip));
+  if (server.list('Service').some(asks)) return;
   if (!fits || !isFree || others || !has.every((one) => isServed(server, one) && !isLeaving(one))) return;
   if (service.spec?.type !== 'LoadBalancer' || notes(service)['metallb.io/address-pool'] !== undefined) return;
   assert.equal(

@@ -39,6 +39,18 @@ scenario('E2: who asks for a held address waits, and that is no conflict', async
   assert.equal([bed.ingress('thief'), bed.phase('IPAddress', one), bed.driver.reasons('thief')], [[], 'Bound', []]);
 });
 
+scenario('E2: an address does not change hands while somebody else waits for it', async (bed) => {
+  await provisioned(bed);
+  bed.service('thief', { pin: ip });
+  bed.service('a', { claim: 'web' });
+  await bed.settle();
+  assert.equal([bed.ingress('thief'), bed.ingress('a'), bed.user(one)], [[], [], undefined]);
+  assert.equal([bed.driver.reasons('a'), bed.holds().length], [['AddressContested'], 1]);
+  bed.annotate('Service', 'thief', pinKey, undefined);
+  await bed.settle();
+  assert.equal([bed.ingress('a'), bed.user(one), bed.phase('IPAddress', one)], [[ip], 'tenant-a/a', 'Bound']);
+});
+
 scenario('X5: the label of placeholders means nothing elsewhere', async (bed) => {
   await stock(bed);
   bed.server.remove(bed.placeholder(hold));

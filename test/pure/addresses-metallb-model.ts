@@ -19,7 +19,7 @@ interface Pool {
 const keyOf = ({ metadata }: KubeObject): string => `${metadata.namespace}/${metadata.name}`;
 const texts = (value: unknown): string[] =>
   Array.isArray(value) ? value.filter((one) => typeof one === 'string') : [];
-export const ingressOf = (service: KubeObject | undefined): string[] =>
+export const ingressOf = (service: { readonly status?: JsonObject | undefined } | undefined): string[] =>
   objectsOf(objectOf(service?.status?.loadBalancer).ingress).map(({ ip }) => String(ip));
 const familyOf = (ip: string): IPFamily => (ip.includes(':') ? 'IPv6' : 'IPv4');
 

@@ -61,6 +61,11 @@ export const metallbReasons: readonly Reason[] = [
       'Take the annotation off one of the two; a claim serves one Service at a time.',
     ],
     [
+      'AddressContested',
+      '{user} waits for {address} of claim {claim} with a pin of its own, and would get it in the moment in which nobody has it',
+      'Take the pin off that Service; the address changes hands then.',
+    ],
+    [
       'ServiceUnfit',
       'the Service can not take the addresses of claim {claim}: {why}',
       'Change the Service, or take the annotation off.',

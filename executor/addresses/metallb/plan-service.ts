@@ -95,6 +95,8 @@ function objection(
     if (associatedTo === undefined || isUser(address, service) || userOf(ledger, address).type !== 'live') continue;
     return refuse(warning(service, 'AssociationRejected', { address: text, claim: key, user: userText(associatedTo) }));
   }
+  const rival = rivalFor(ledger, service, wanted);
+  if (rival !== undefined) return refuse(warning(service, 'AddressContested', { ...rival, claim: key }));
   const why = unfitness(ledger, service, wanted);
   if (why !== undefined) return refuse(warning(service, 'ServiceUnfit', { claim: key, why }));
   const addresses = pinOf(wanted);
@@ -102,6 +104,31 @@ function objection(
   const values = { pin: service.pin, claim: key, addresses: addresses.join(' and ') };
   return refuse(warning(service, 'PinDiffers', values));
 }
+
+/**
+ * Somebody else who asks for an address that is about to change hands: MetalLB looks at who waits when the hold goes, and that
+ * is before the pin is written. Others that name the claim wait for their turn like this one.
+ */
+function rivalFor(
+  ledger: MetallbLedger,
+  service: ServiceView,
+  wanted: readonly AddressView[],
+): { readonly user: string; readonly address: string } | undefined {
+  for (const { ip, associatedTo } of wanted) {
+    const isHandedOver = ip !== undefined && !service.ingress.includes(ip.text);
+    if (!isHandedOver || (associatedTo !== undefined && claimKey(associatedTo) === serviceKey(service))) continue;
+    const rival = ledger.asking(ip.text).find((one) => isRival(ledger, service, one));
+    if (rival !== undefined) return { user: userText(rival), address: ip.text };
+  }
+  return undefined;
+}
+
+const isRival = ({ settings }: MetallbLedger, service: ServiceView, other: ServiceView): boolean =>
+  other.placeholder === undefined &&
+  !other.deleting &&
+  other.claim !== service.claim &&
+  other.type === 'LoadBalancer' &&
+  other.lbClass === (settings.lbClass ?? '');
 
 const associate = (ledger: MetallbLedger, service: ServiceView, address: AddressView): Action => {
   const { namespace, name } = service;

@@ -108,6 +108,10 @@ function forClaim(ledger: MetallbLedger, claim: ClaimView): DriverKey[] {
   return [ofClaim(key), ...ledger.addressesOf(key).map(ofAddress), ...ledger.naming(key).map(ofService)];
 }
 
+/** Services that name the claim of an address: who asks for it may have been in their way. */
+const waitingFor = (ledger: MetallbLedger, { claimRef }: AddressView): DriverKey[] =>
+  claimRef === undefined ? [] : ledger.naming(claimKey(claimRef)).map(ofService);
+
 /** Addresses that the Service has, or asks for, and those that the ledger gives to it. */
 const touched = (ledger: MetallbLedger, { ingress, pinned }: ServiceView): DriverKey[] =>
   [...ingress, ...pinned].flatMap((ip) => ledger.addressesAt(ip).map(ofAddress));
@@ -116,6 +120,7 @@ const forService = (ledger: MetallbLedger, service: ServiceView): DriverKey[] =>
   ofService(service),
   ...ledger.usedBy(serviceKey(service)).map(ofAddress),
   ...touched(ledger, service),
+  ...service.pinned.flatMap((ip) => ledger.addressesAt(ip).flatMap((one) => waitingFor(ledger, one))),
 ];
 
 function forPlaceholder(ledger: MetallbLedger, service: ServiceView): DriverKey[] {
