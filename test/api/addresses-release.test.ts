@@ -4,9 +4,11 @@ import * as assert from 'uvu/assert';
 import { addressesApiVersion } from '../../constructs/api/addresses.ts';
 import type { JsonObject } from '../../constructs/lib/json.ts';
 import { coreWorker } from '../../executor/addresses/core/core-worker.ts';
+import { metallbWorker } from '../../executor/addresses/metallb/metallb-worker.ts';
 import type { Rendered } from '../../renderer/render.ts';
 import type { AdminClient, Reply } from '../apiserver/client.ts';
 import { classText, publicClass } from '../pure/addresses-render-support.ts';
+import { runMetallb } from '../standins/metallb.ts';
 import {
   accountClient,
   address,
@@ -29,7 +31,7 @@ import {
   unitOf,
   untilRelease,
 } from './addresses-release-bed.ts';
-import { until } from './kubeBed.ts';
+import { edgeOf, until } from './kubeBed.ts';
 import {
   accepted,
   apply,
@@ -282,6 +284,59 @@ test('the core works as its account with every right of it, and no other', async
   await provenMinimal(core.plan, '{workers: [core]}');
 });
 
+test('the driver works as its account with every right of it, and no other', async () => {
+  const edge = edgeOf(server);
+  const over = new AbortController();
+  const given = runMetallb({ client: edge.client, admin: server.admin, namespace: 'metallb-system' }, over.signal);
+  const core = await startRole((registry) => coreWorker(registry, Date.now), []);
+  const settled = {
+    metallbNamespace: 'metallb-system',
+    placeholderNamespace: holds,
+    forcedRelease: 'deleted',
+  } as const;
+  const late = ['services', 'ipaddresses', 'ipaddresspools', 'l2advertisements'];
+  const driver = await startRole((registry) => metallbWorker(registry, Date.now, settled), late);
+  const auto = claim('auto', { className: 'public' });
+  await create(tenant, auto);
+  await phase(auto, 'Bound');
+  const [found] = (await live(auto)).status.addresses;
+  // An address that the driver made, and that its claim never had, goes again.
+  const { uid } = (await live(auto)).metadata;
+  const surplus = address('ip-203-0-113-5', '203.0.113.5', { claimRef: { namespace: 'tenant', name: 'auto', uid } });
+  await create(server.admin, {
+    ...surplus,
+    metadata: { name: 'ip-203-0-113-5', finalizers: [`${provisioner}/teardown`] },
+  });
+  const second = service(`iad-${uid}-v4-2`, { [pin]: '203.0.113.5' }, holds);
+  const marks = { [`${provisioner}/placeholder`]: 'true', [`${provisioner}/ip-address`]: 'ip-203-0-113-5' };
+  await create(role, { ...second, metadata: { ...(second.metadata as JsonObject), labels: marks } });
+  await gone(surplus);
+  const user = service('user', { 'local.sdn.cozystack.io/ip-address-claim': 'auto' });
+  await create(tenant, user);
+  await until(
+    'the Service to have it',
+    async () => (await live(user)).status?.loadBalancer?.ingress?.[0]?.ip === found.address,
+  );
+  // What is special about an advertisement stays, and what is wrong with it, or with the pool, is set right.
+  const advertised = { ...pool('iad-public', []), kind: 'L2Advertisement' };
+  await server.admin.expect('PATCH', pathOf(advertised), merge({ spec: { ipAddressPools: ['other'] } }));
+  await server.admin.expect('PATCH', pathOf(pool('iad-public', [])), merge({ spec: { autoAssign: true } }));
+  await until('the pool to be set right', async () => (await live(pool('iad-public', []))).spec.autoAssign === false);
+  await until('so is its advertisement', async () => (await live(advertised)).spec.ipAddressPools.length === 2);
+  await tenant.expect('DELETE', pathOf(user));
+  await tenant.expect('DELETE', pathOf(auto));
+  const made = address(found.name, '');
+  await phase(made, 'Released');
+  await server.admin.expect('DELETE', pathOf(made));
+  await gone(made);
+  await driver.stop();
+  await core.stop();
+  over.abort();
+  await given;
+  await edge.transport.close();
+  await provenMinimal(driver.plan, '{workers: [driver]}');
+});
+
 test('a class is not deleted without its own UID, nor are the placeholders all at once', async () => {
   for (const path of [`/apis/${addressesApiVersion}/ipaddressclasses/public`, `/api/v1/namespaces/${holds}`]) {
     const { uid } = (await server.admin.expect('GET', path)).body.metadata;
@@ -298,7 +353,7 @@ test('what is runtime stays as it is: neither pruned nor set back, and what woul
   );
   const poolOfClass = pool('iad-public', ['203.0.113.0/29', '2001:db8::/126']);
   const used = address('ip-203-0-113-6', '203.0.113.6');
-  for (const object of [poolOfClass, used]) await create(server.admin, object);
+  await create(server.admin, used);
   await create(server.admin, pool('office', ['198.51.100.0/28']));
   const watched = [poolOfClass, web, service('iad-held', {}, holds), claim('stamped', {})];
   const versions = async (): Promise<string[]> =>
