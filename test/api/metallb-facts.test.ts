@@ -2,7 +2,7 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { until } from './kubeBed.ts';
-import { type MetalLb, metalLb, metalLbServer, withWebhook } from './metallb-bed.ts';
+import { metalLb, metalLbServer, withWebhook } from './metallb-bed.ts';
 import { pinKey, poolKey, type Services, services } from './metallb-services.ts';
 
 /** What the MetalLB driver takes for granted, asked of MetalLB's own controller. */
@@ -12,13 +12,27 @@ const main = await metalLb(server);
 let controller = await main.start();
 let pools = 0;
 let probes = 0;
+const used: Services[] = [];
 const probing = await services(server);
 await main.pool('probes', ['198.19.0.0/24']);
+
+// Whoever waits is told of it again with every address that is given back, and MetalLB writes no more than 20 Events a second.
+test.after.each(async () => {
+  for (const { namespace } of used.splice(0))
+    await server.admin.expect('DELETE', `/api/v1/namespaces/${namespace}/services`);
+});
 
 test.after(async () => {
   await controller.kill();
   await server.stop();
 });
+
+/** Services of one test. */
+async function tenant(): Promise<Services> {
+  const made = await services(server);
+  used.push(made);
+  return made;
+}
 
 /** A pool of a name of its own. */
 async function pool(...addresses: string[]): Promise<string> {
@@ -28,9 +42,9 @@ async function pool(...addresses: string[]): Promise<string> {
 }
 
 /** Everything that was written until now has been looked at: MetalLB has one worker, and an allocation wakes nobody. */
-async function settled(of: MetalLb['namespace'] = 'probes'): Promise<void> {
+async function settled(): Promise<void> {
   const name = `probe-${++probes}`;
-  await probing.create(name, { annotations: { [poolKey]: of } });
+  await probing.create(name, { annotations: { [poolKey]: 'probes' } });
   await until(`${name} to have an address`, async () => (await probing.get(name)).ips.length === 1);
 }
 
@@ -51,7 +65,7 @@ const dual = (ipFamilyPolicy: string): { ipFamilyPolicy: string; ipFamilies: str
 });
 
 test('a pool that is not for automatic choice serves who names it, or an address of it', async () => {
-  const s = await services(server);
+  const s = await tenant();
   const name = await pool('203.0.113.0/29');
   await s.create('nobody');
   assert.match(await s.event('nobody', 'AllocationFailed'), 'no available IPs');
@@ -67,7 +81,7 @@ test('a pool that is not for automatic choice serves who names it, or an address
 });
 
 test('an assignment is sticky: without pin and pool it stays; with another pool or pin it moves', async () => {
-  const s = await services(server);
+  const s = await tenant();
   const [one, two] = [await pool('203.0.113.8/29'), await pool('203.0.113.16/29')];
   await s.create('web', from(one));
   await s.has('web', '203.0.113.8');
@@ -84,7 +98,7 @@ test('an assignment is sticky: without pin and pool it stays; with another pool 
 });
 
 test('a pin outside the pool that is named, and a pin beside spec.loadBalancerIP, are refused', async () => {
-  const s = await services(server);
+  const s = await tenant();
   const name = await pool('203.0.113.24/29');
   await s.create('outside', { annotations: { [poolKey]: name, [pinKey]: '198.19.0.200' } });
   assert.match(await s.event('outside', 'AllocationFailed'), `not compatible with requested address pool ${name}`);
@@ -100,7 +114,7 @@ test('a pin outside the pool that is named, and a pin beside spec.loadBalancerIP
 });
 
 test('a pin to an address of another Service waits until that one is deleted, or left without any', async () => {
-  const s = await services(server);
+  const s = await tenant();
   await pool('203.0.113.32/29');
   await s.create('holder', pinned('203.0.113.32'));
   await s.has('holder', '203.0.113.32');
@@ -120,7 +134,7 @@ test('a pin to an address of another Service waits until that one is deleted, or
 });
 
 test('a Service that moves on wakes nobody who waits for what it had; a touch does', async () => {
-  const s = await services(server);
+  const s = await tenant();
   await pool('203.0.113.40/29');
   await s.create('mover', pinned('203.0.113.40'));
   await s.has('mover', '203.0.113.40');
@@ -134,7 +148,7 @@ test('a Service that moves on wakes nobody who waits for what it had; a touch do
 });
 
 test('families are those of the cluster addresses, and a pin names all of them', async () => {
-  const s = await services(server);
+  const s = await tenant();
   const name = await pool('203.0.113.48/29', '2001:db8:48::/126');
   await s.create('six', { ...from(name), spec: v6 });
   await s.create('four', from(name));
@@ -152,7 +166,7 @@ test('families are those of the cluster addresses, and a pin names all of them',
 });
 
 test('a pool that is used up keeps Services waiting; what is freed goes to one of them at once', async () => {
-  const s = await services(server);
+  const s = await tenant();
   const name = await pool('203.0.113.56/32');
   await s.create('first', from(name));
   await s.has('first', '203.0.113.56');
@@ -170,7 +184,7 @@ test('a pool that is used up keeps Services waiting; what is freed goes to one o
 });
 
 test('two Services with one key share an address: it changes hands, and nobody who waits comes in between', async () => {
-  const s = await services(server);
+  const s = await tenant();
   const name = await pool('203.0.113.57/32');
   const [address, sharing] = ['203.0.113.57', 'metallb.io/allow-shared-ip'];
   await s.create('placeholder', from(name));
@@ -195,7 +209,7 @@ test('two Services with one key share an address: it changes hands, and nobody w
 });
 
 test('keys of before are read, give way to the new ones, and stay', async () => {
-  const s = await services(server);
+  const s = await tenant();
   const name = await pool('203.0.113.64/29');
   const old = {
     'metallb.universe.tf/address-pool': 'no-such-pool',
@@ -212,7 +226,7 @@ test('keys of before are read, give way to the new ones, and stay', async () => 
 });
 
 test('a pool that shrinks moves who has no pin, and leaves who has one without an address', async () => {
-  const s = await services(server);
+  const s = await tenant();
   const name = await pool('203.0.113.72/31', '203.0.113.80/31');
   await s.create('free', from(name));
   await s.has('free', '203.0.113.72');
@@ -230,7 +244,7 @@ test('a pool that shrinks moves who has no pin, and leaves who has one without a
 });
 
 test('after a restart who has an address keeps it before anybody who waits is served', async () => {
-  const s = await services(server);
+  const s = await tenant();
   const name = await pool('203.0.113.88/31');
   await s.create('holder', from(name));
   await s.has('holder', '203.0.113.88');
@@ -248,7 +262,7 @@ test('after a restart who has an address keeps it before anybody who waits is se
 });
 
 test('after a restart a hold without an address, and whoever waits for any, get it by chance', async () => {
-  const s = await services(server);
+  const s = await tenant();
   const name = await pool('203.0.113.90/32');
   await controller.kill();
   await s.create('hold', { annotations: { [poolKey]: name, [pinKey]: '203.0.113.90' } });
@@ -261,7 +275,7 @@ test('after a restart a hold without an address, and whoever waits for any, get 
 });
 
 test('with --lb-class it serves that class alone, and without one those that have none', async () => {
-  const s = await services(server);
+  const s = await tenant();
   const other = await metalLb(server);
   await other.pool('classed', ['198.18.0.0/24'], true);
   const second = await other.start({ lbClass: 'example.com/second' });
@@ -282,7 +296,7 @@ test('with --lb-class it serves that class alone, and without one those that hav
 });
 
 test('pools that overlap, unnoticed by a webhook, stop every change; after a restart nothing is allocated at all', async () => {
-  const s = await services(server);
+  const s = await tenant();
   const [fine, late] = [await pool('203.0.113.96/30'), 'overlapping'];
   await s.create('before', from(fine));
   await s.has('before', '203.0.113.96');
