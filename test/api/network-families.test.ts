@@ -53,13 +53,13 @@ async function secondFamily(n: number): Promise<void> {
 
 const pods = '/api/v1/namespaces/kube-system/pods';
 
-/** Gives the pods of the network probe on a node addresses of both families, as the network would. */
-async function bothFamilies(node: string, n: number): Promise<void> {
+/** Gives the pods of the network probe on a node addresses of both families, or of the first alone, as the network would. */
+async function families(node: string, n: number, many: 1 | 2): Promise<void> {
   const { body } = await bed.server.admin.expect('GET', pods, { query: { fieldSelector: `spec.nodeName=${node}` } });
   const mine = body.items.filter(({ metadata }: Loose) => metadata.name.startsWith('keelson-network-'));
   assert.is(mine.length, 2);
   for (const [at, { metadata }] of mine.entries()) {
-    const own = [`10.16.${n}.${at + 2}`, `fd00:10:16::${n}${at}`];
+    const own = [`10.16.${n}.${at + 2}`, `fd00:10:16::${n}${at}`].slice(0, many);
     const status = { podIP: own[0], podIPs: own.map((ip) => ({ ip })) };
     await bed.server.admin.expect('PATCH', `${pods}/${metadata.name}/status`, { ...merge, body: { status } });
   }
@@ -116,8 +116,8 @@ test('X22: pods of one family leave NetworkReady False by node and family, until
   assert.match(messageOf(first), /^node n1 has no IPv6 address, wanted IPv4 and IPv6; likewise node n2, node n3/);
   const service = await bed.get(`/api/v1/namespaces/kube-system/services/${networkProbe.service}`);
   assert.equal(service.spec.ipFamilies, ['IPv4', 'IPv6']);
-  await bothFamilies('n1', 1);
-  await bothFamilies('n2', 2);
+  await families('n1', 1, 2);
+  await families('n2', 2, 2);
   const last = await bed.until(
     paths.installation,
     'one node to be left',
@@ -125,7 +125,7 @@ test('X22: pods of one family leave NetworkReady False by node and family, until
   );
   assert.match(messageOf(last), /^node n3 has no IPv6 address, wanted IPv4 and IPv6/);
   assert.ok(last.status.network.missing.includes('node n3: IPv6'));
-  await bothFamilies('n3', 3);
+  await families('n3', 3, 2);
   const ready = await bed.until(
     paths.installation,
     'all of it to be verified',
@@ -135,6 +135,28 @@ test('X22: pods of one family leave NetworkReady False by node and family, until
   assert.equal(ready.status.network.families, ['ipv4', 'ipv6']);
   assert.is(ready.status.network.checks, 24);
   assert.match(messageOf(ready), '24 of 24 checks from 3 nodes passed by IPv4 and IPv6');
+});
+
+test('X22: a family that is taken away moves NetworkReady alone, and it is back with the family', async () => {
+  const parts = ['WorkloadsReady', 'OVNDBReady', 'NorthdReady', 'DataPlaneReady', 'TopologyRecorded'];
+  const others = (object: Loose): string[] => parts.map((type) => told(object, type));
+  const before = others(await bed.get(paths.installation));
+  await families('n3', 3, 1);
+  const without = await bed.until(
+    paths.installation,
+    'the missing family to be told',
+    (one) => told(one, 'NetworkReady') === 'False/FamilyMissing',
+  );
+  assert.match(messageOf(without), /^node n3 has no IPv6 address, wanted IPv4 and IPv6/);
+  assert.is(condition(without, 'Ready')?.status, 'False', 'of the same write');
+  assert.equal(others(without), before);
+  await families('n3', 3, 2);
+  const back = await bed.until(
+    paths.installation,
+    'the family to be back',
+    (one) => told(one, 'Ready') === 'True/VerificationComplete',
+  );
+  assert.equal(others(back), before);
 });
 
 /** What a command says. */
