@@ -1,29 +1,19 @@
 /** Ranges of addresses as classes and pools have them: read for what they mean, joined, counted, and cut into networks. */
-import { type IPBlock, type IPFamily, ipOf, parseIPRange, readIP } from '../../constructs/lib/ip.ts';
+import { byFamily, type IPBlock, type IPFamily, ipOf, readIPRange } from '../../constructs/lib/ip.ts';
 
 const widthOf = { IPv4: 32, IPv6: 128 } as const;
 
 const blockText = (family: IPFamily, first: bigint, last: bigint): string =>
   `${ipOf(family, first).text}-${ipOf(family, last).text}`;
 
-/** A network whose address may have bits of a host, or be written in another form: those who serve it cut them off. */
-function readNetwork(text: string): IPBlock | undefined {
-  const [address = '', bits = '', ...more] = text.split('/');
-  const start = readIP(address);
-  if (start === undefined || more.length > 0 || !/^[0-9]{1,3}$/.test(bits)) return undefined;
-  const { family, value } = start;
-  if (Number(bits) > widthOf[family]) return undefined;
-  const hosts = (1n << BigInt(widthOf[family] - Number(bits))) - 1n;
-  const first = value & ~hosts;
-  return { family, first, last: value | hosts, text: `${ipOf(family, first).text}/${Number(bits)}` };
-}
-
-/** A network, or a range `first-last`, as it is meant; undefined when it means nothing. */
+/** A network, a range `first-last` or an address, as those who serve it take it; undefined when it means nothing. */
 export function readRange(text: string): IPBlock | undefined {
-  if (text.includes('/')) return readNetwork(text.trim());
-  const ends = text.split('-').map((end) => readIP(end.trim())?.text ?? '');
-  const range = parseIPRange(ends.join('-'));
-  return range.ok ? range.value : undefined;
+  const read = readIPRange(text);
+  const [block] = read === undefined ? [] : byFamily(read);
+  if (block === undefined) return undefined;
+  const { family, first, last } = block;
+  const [network, ...more] = networksOf(block);
+  return { ...block, text: network !== undefined && more.length === 0 ? network : blockText(family, first, last) };
 }
 
 /** The same addresses in blocks that neither overlap nor touch, IPv4 first. */

@@ -1,7 +1,6 @@
 import { metallbProvisioner } from '../../constructs/api/metallb.ts';
-import { holdsIP, type IPBlock, type IPFamily, ipOf, readIP } from '../../constructs/lib/ip.ts';
+import { holdsIP, type IPBlock, type IPFamily, ipOf, readIP, readIPRange } from '../../constructs/lib/ip.ts';
 import { type JsonObject, objectOf, objectsOf } from '../../constructs/lib/json.ts';
-import { blockOf } from '../../executor/addresses/metallb/parameters.ts';
 import type { KubeObject } from '../../executor/kube/types.ts';
 import type { ModelServer } from './addresses-model.ts';
 
@@ -100,7 +99,7 @@ export class MetallbModel {
       .map(({ metadata, spec }) => ({
         name: metadata.name ?? '',
         blocks: texts(spec?.addresses)
-          .map(blockOf)
+          .map(readIPRange)
           .filter((one) => one !== undefined),
         autoAssign: spec?.autoAssign !== false,
       }));

@@ -1,6 +1,6 @@
 /** Questions about addresses and Services that more than one planner asks. Pure. */
 import { addressFinalizers } from '../../../constructs/api/addresses.ts';
-import { holdsIP, type IPAddress } from '../../../constructs/lib/ip.ts';
+import { holdsIP, type IPAddress, readIPRange } from '../../../constructs/lib/ip.ts';
 import { type JsonObject, objectOf } from '../../../constructs/lib/json.ts';
 import type { LedgerRef } from '../api.ts';
 import { isSurplus } from '../core/duplicate.ts';
@@ -8,7 +8,7 @@ import { type AddressView, type ClaimView, claimKey, type Workload } from '../ob
 import type { Confirmation } from '../plan.ts';
 import type { MetallbLedger } from './ledger.ts';
 import { driverFinalizer } from './names.ts';
-import { blockOf, isServed, networksOf } from './parameters.ts';
+import { isServed, networksOf } from './parameters.ts';
 import { type ServiceView, serviceKey } from './views.ts';
 
 /** The address goes, and nothing protects it any more. */
@@ -73,7 +73,7 @@ export const offendersOf = (ledger: MetallbLedger, address: AddressView): Servic
 export function isInPool(ledger: MetallbLedger, { className, ip }: AddressView): boolean | undefined {
   const pool = ledger.rendered('IPAddressPool', className);
   if (pool === undefined || ip === undefined) return undefined;
-  const blocks = pool.list.map(blockOf);
+  const blocks = pool.list.map(readIPRange);
   if (blocks.some((one) => one !== undefined && holdsIP(one, ip))) return true;
   return blocks.includes(undefined) ? undefined : false;
 }

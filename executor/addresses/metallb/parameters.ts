@@ -1,6 +1,6 @@
 /** What a class says about its addresses. */
 import { metallbProvisioner } from '../../../constructs/api/metallb.ts';
-import { type IPBlock, readIP } from '../../../constructs/lib/ip.ts';
+import { byFamily, type IPBlock, readIPRange } from '../../../constructs/lib/ip.ts';
 import { isObject, objectOf } from '../../../constructs/lib/json.ts';
 import type { ClassView } from '../objects.ts';
 
@@ -13,16 +13,11 @@ export const isServed = (found: ClassView | undefined): found is ClassView => fo
 
 /**
  * Reads a network as other programs do, bits of hosts included: classes of clusters were written for a reader that takes them.
- * A single address, or a range, is none.
+ * A single address, or a range, is none; nor is a network of IPv4 that is written as one of IPv6.
  */
 function readNetwork(text: string): IPBlock | undefined {
-  const [base = '', prefix = '', ...more] = text.split('/');
-  const start = readIP(base);
-  if (start === undefined || more.length > 0 || !/^[0-9]{1,3}$/.test(prefix)) return undefined;
-  const width = start.family === 'IPv4' ? 32 : 128;
-  if (Number(prefix) > width || (start.family === 'IPv4') === base.includes(':')) return undefined;
-  const hosts = (1n << BigInt(width - Number(prefix))) - 1n;
-  return { family: start.family, first: start.value & ~hosts, last: start.value | hosts, text };
+  const block = text.includes('/') && text === text.trim() ? readIPRange(text) : undefined;
+  return block !== undefined && byFamily(block)[0] === block ? block : undefined;
 }
 
 /** The networks of a class. All of them can be read, or none is used. */
@@ -37,15 +32,6 @@ export function networksOf({ object }: ClassView): ClassNetworks {
   if (wrong.length > 0)
     return { ok: false, why: `${wrong.map((one) => JSON.stringify(one)).join(', ')} is no network` };
   return { ok: true, networks: networks.filter((one) => one !== undefined) };
-}
-
-/** What a pool holds, in whatever form an administrator has written it. */
-export function blockOf(text: string): IPBlock | undefined {
-  const [from = '', to, ...more] = text.split('-').map((part) => part.trim());
-  if (to === undefined) return readNetwork(from);
-  const [first, last] = [readIP(from), readIP(to)];
-  if (first === undefined || last === undefined || first.family !== last.family || more.length > 0) return undefined;
-  return { family: first.family, first: first.value, last: last.value, text };
 }
 
 /** Whether one network is within another. */

@@ -1,13 +1,13 @@
 /** What the driver does about a class: a pool with its networks, and an advertisement of that pool. Pure. */
 import { addressesApiVersion } from '../../../constructs/api/addresses.ts';
 import { poolName } from '../../../constructs/api/metallb.ts';
-import { holdsIP, type IPBlock } from '../../../constructs/lib/ip.ts';
+import { holdsIP, type IPBlock, readIPRange } from '../../../constructs/lib/ip.ts';
 import { deepEqual, type JsonObject, objectOf, objectsOf } from '../../../constructs/lib/json.ts';
 import type { ClassView } from '../objects.ts';
 import { nothing, type OwnerReference } from '../plan.ts';
 import type { MetallbLedger } from './ledger.ts';
 import { metallbVersion } from './names.ts';
-import { blockOf, isServed, isWithin, networksOf } from './parameters.ts';
+import { isServed, isWithin, networksOf } from './parameters.ts';
 import { type Action, type Plan, type Told, warning } from './tell.ts';
 import type { AnyView, RenderedView } from './views.ts';
 
@@ -38,7 +38,7 @@ export function planClass(ledger: MetallbLedger, name: string): Plan {
 function stillUsed(ledger: MetallbLedger, found: ClassView, wanted: readonly IPBlock[]): IPBlock[] {
   const list = ledger.rendered('IPAddressPool', found.name)?.list ?? [];
   const surplus = list
-    .map(blockOf)
+    .map(readIPRange)
     .filter((one) => one !== undefined)
     .filter((one) => !wanted.some(({ text }) => text === one.text));
   if (surplus.length === 0) return [];
