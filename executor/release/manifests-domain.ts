@@ -1,7 +1,6 @@
 /** Plain manifests: they may change freely; the plan, the prune bounds and approval are their only brakes. */
-import { classifyManifests } from '../../constructs/api/plan.ts';
-import { bindsNothing } from '../apply/bind.ts';
-import type { Domain, WriteGuard } from './domain.ts';
+import type { Domain } from './domain.ts';
+import { freeChanges } from './free-changes.ts';
 
 const noInstallation = (count: number) => ({
   reason: 'PayloadIntegrity',
@@ -10,20 +9,10 @@ const noInstallation = (count: number) => ({
   remedy: 'render the cluster again with this version of keelson',
 });
 
-/** The role's leader Lease is all that plain manifests need; the worker checks it before every write. */
-const openGuard: WriteGuard = { check: () => undefined, release: () => Promise.resolve() };
-
 /** The domain of `manifests/<name>/`. */
 export const manifestsDomain: Domain<undefined> = {
   name: 'manifests',
   prepare: () => Promise.resolve({ snapshot: undefined, problems: [] }),
   admit: ({ content }) => (content.installations.length === 0 ? [] : [noInstallation(content.installations.length)]),
-  classify: ({ previous, content }, actions) => ({
-    verdict: 'allowed',
-    changeClass: classifyManifests(previous?.content, content, actions),
-  }),
-  bind: () => bindsNothing,
-  gate: () => undefined,
-  beforeFirstWrite: () => Promise.resolve([]),
-  guard: () => Promise.resolve({ granted: true, guard: openGuard }),
+  ...freeChanges,
 };

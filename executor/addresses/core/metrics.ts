@@ -2,6 +2,7 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 import type { LedgerStore } from '../ledger.ts';
 import type { LedgerView } from '../objects.ts';
+import { passMetrics } from '../pass-metrics.ts';
 import type { LedgerEvent } from '../plan.ts';
 import type { PassKey } from './wake.ts';
 
@@ -60,18 +61,7 @@ export function coreMetrics(registry: Registry, now: () => number): CoreMetrics 
         if (view.kind === 'IPAddressClaim') this.inc({ class: classOf(view), phase: view.phase ?? 'Pending' });
     },
   });
-  const ready = new Gauge({
-    name: 'address_controller_ready',
-    help: '1 while this process leads and has listed every kind',
-    registers,
-  });
-  const passes = new Histogram({
-    name: 'address_controller_pass_seconds',
-    help: 'passes by controller and result',
-    labelNames: ['controller', 'result'],
-    buckets: [0.005, 0.02, 0.1, 0.5, 2, 10],
-    registers,
-  });
+  const passes = passMetrics(registry, 'address_controller', controllers);
   const binding = new Histogram({
     name: 'address_controller_claim_bind_seconds',
     help: 'from the creation of a claim to Bound, by class',
@@ -93,12 +83,9 @@ export function coreMetrics(registry: Registry, now: () => number): CoreMetrics 
   return {
     ready(ledger) {
       counted = ledger;
-      ready.set(1);
+      passes.ready(true);
     },
-    passed(key, failed, seconds) {
-      const controller = controllers[key.slice(0, key.indexOf(' '))] ?? '';
-      passes.observe({ controller, result: failed ? 'error' : 'success' }, seconds);
-    },
+    passed: passes.passed,
     told({ about, reason }) {
       const reclaim = reclaims[reason];
       const policy = reclaim?.policy ?? (about.kind === 'IPAddress' ? about.reclaimPolicy : '');
@@ -112,7 +99,7 @@ export function coreMetrics(registry: Registry, now: () => number): CoreMetrics 
       counted = undefined;
       addresses.reset();
       claims.reset();
-      ready.set(0);
+      passes.ready(false);
     },
   };
 }

@@ -1,5 +1,6 @@
 /** Metrics of the driver. No address has a label of its own: who has which one, the ledger tells. */
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
+import { passMetrics } from '../pass-metrics.ts';
 import type { MetallbLedger } from './ledger.ts';
 import { isServed, networksOf } from './parameters.ts';
 import type { Told } from './tell.ts';
@@ -56,18 +57,7 @@ export function driverMetrics(registry: Registry, now: () => number): DriverMetr
       }
     },
   });
-  const ready = new Gauge({
-    name: 'metallb_iad_ready',
-    help: '1 while this process leads and has listed every kind',
-    registers,
-  });
-  const passes = new Histogram({
-    name: 'metallb_iad_pass_seconds',
-    help: 'passes by controller and result',
-    labelNames: ['controller', 'result'],
-    buckets: [0.005, 0.02, 0.1, 0.5, 2, 10],
-    registers,
-  });
+  const passes = passMetrics(registry, 'metallb_iad', controllers);
   const conflicts = new Counter({
     name: 'metallb_iad_conflicts_total',
     help: 'addresses that a Service was found to use without authority',
@@ -92,11 +82,10 @@ export function driverMetrics(registry: Registry, now: () => number): DriverMetr
   return {
     ready(ledger) {
       counted = ledger;
-      ready.set(1);
+      passes.ready(true);
     },
     passed(key, failed, seconds) {
-      const controller = controllers[key.slice(0, key.indexOf(' '))] ?? '';
-      passes.observe({ controller, result: failed ? 'error' : 'success' }, seconds);
+      passes.passed(key, failed, seconds);
       if (key.startsWith('Service ')) given(key.slice('Service '.length));
     },
     told({ reason, about }) {
@@ -109,7 +98,7 @@ export function driverMetrics(registry: Registry, now: () => number): DriverMetr
       asking.clear();
       holds.reset();
       capacity.reset();
-      ready.set(0);
+      passes.ready(false);
     },
   };
 }
