@@ -194,7 +194,7 @@ export class Journal {
     this.tell();
   }
 
-  /** Status may be written before the end of the attempt is told: it never says that a payload is refused and not why. */
+  /** Why a payload is refused; what follows from it is told by `failed`, in the same turn. */
   refused(step: AcceptanceStep, problems: readonly Problem[]): void {
     const { record } = this;
     record.step = step;

@@ -266,9 +266,10 @@ export class ReleaseWorker {
   ): Promise<number> {
     const problems = [...refused.problems, ...unloaded];
     this.#refusal = problems;
+    await this.#reports.tell(view, problems, signal);
+    // Status is written beside the work: nothing is waited for from here on, or it would tell half of a refusal.
     if (refused.plan !== undefined) this.#journal.planned(refused.plan, view.name);
     this.#journal.refused(refused.step, problems);
-    await this.#reports.tell(view, problems, signal);
     return this.#failed(problems, refused.retry);
   }
 
@@ -281,7 +282,6 @@ export class ReleaseWorker {
       this.#journal.planOnly();
       return never;
     }
-    const { digest } = payload.index;
     const unkept = await keepPayload(this.#deps, accepted, signal);
     if (unkept.length > 0) return this.#failed(unkept);
     const formerPhases = this.#current?.payload.index.content.phases.map(({ name }) => name) ?? [];
@@ -289,7 +289,7 @@ export class ReleaseWorker {
     this.#refusal = [];
     this.#current = accepted;
     this.#journal.loaded(accepted);
-    this.#journal.begun(digest);
+    this.#journal.begun(payload.index.digest);
     return this.#carryOut(turn, accepted);
   }
 

@@ -318,11 +318,17 @@ test('an immutable field: terminal without consent, replaced with it; a field ma
     const path = `/apis/apps/v1/namespaces/${namespace}/deployments/server`;
     const uid = async (): Promise<unknown> => ((await bed.get(path))?.metadata as JsonObject | undefined)?.uid;
     const before = await uid();
+    // What is stored beside the status takes its time; the status never tells half of a refusal meanwhile.
+    const slow = executor.plan.inject({
+      match: { method: 'PATCH', path: /\/configmaps\/keelson-report-/ },
+      fault: { kind: 'delay', ms: 1500 },
+    });
     const refused = await build(bed, phases('y', {}));
     await bed.deliver(refused);
     await bed.applyRelease(refused);
     const status = await bed.untilStatus('it is refused', (s) => s.condition('Accepted')?.reason === 'ImmutableField');
     assert.is(status.condition('Stalled')?.status, 'True');
+    assert.is(slow(), 1);
     assert.is(await uid(), before);
     await inPlace(bed, await build(bed, phases('y', { recreate: true })), { approval: { mode: 'never' } });
     assert.is.not(await uid(), before);

@@ -7,7 +7,7 @@ import { readCounts, runFile, timeLimit } from '../runner/file.ts';
 import type { Layer } from '../runner/layers.ts';
 import { allowance, latestEnds, layers } from '../runner/layers.ts';
 import { parseOptions } from '../runner/options.ts';
-import { createReport } from '../runner/report.ts';
+import { createReport, failedTests } from '../runner/report.ts';
 import { runSuite, type SuiteOptions } from '../runner/suite.ts';
 
 const top = fileURLToPath(new URL('../../', import.meta.url));
@@ -130,6 +130,21 @@ test('a failed gate, a failing file and an empty layer all count', async () => {
   assert.not(good);
   assert.ok(lines.some((line) => line.includes('this is wrong')));
   assert.ok(lines.some((line) => line.includes('it broke')));
+});
+
+test('the end of a run names the tests that failed, and the first of a file with what was found', async () => {
+  const { lines } = await play({ runs: [{ layer, files: [fixture('failing')] }] });
+  const end = lines.slice(lines.indexOf('failed:') + 1, -1).map((line) => line.trim());
+  assert.equal(end, [`${fixture('failing')}: 2 tests`, '"fails"', 'as it should  (ok)', '"throws"']);
+  const long = Array.from({ length: 40 }, (_, line) => `    line ${line} ${'x'.repeat(600)}`).join('\n');
+  const told = failedTests(
+    `\n   FAIL  "a"\n${long}\n    at here (file:1:2)\n\n   FAIL  "b"\n    b\n\n  Total:     2\n`,
+  );
+  assert.equal(
+    told.map((line) => line.slice(0, 9).trimEnd()),
+    ['"a"', '  line 0', '  line 1', '  line 2', ...[34, 35, 36, 37, 38, 39].map((line) => `  line ${line}`), '"b"'],
+  );
+  assert.ok(told.every((line) => line.length < 510));
 });
 
 test('no layer at all is a failure', async () => {

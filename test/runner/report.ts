@@ -12,6 +12,27 @@ export interface Report {
 }
 
 const shownLines = 120;
+const firstLines = 3;
+const lastLines = 6;
+const wordLength = 500;
+
+/**
+ * What failed in a file: the titles of its tests, the first with what was found. The others of a file often only follow
+ * from it, and who sees nothing but the end of a run needs the cause.
+ */
+export function failedTests(output: string): string[] {
+  const [first, ...others] = output.split(/^ *FAIL +(?=")/m).slice(1);
+  if (first === undefined) return [];
+  // The last one's words end where the counts begin.
+  const said = (first.split(/^ {2}Total: /m, 1)[0] ?? '')
+    .split('\n')
+    .filter((line) => line.trim() !== '' && !/^ +at /.test(line))
+    .map((line) => line.trim().slice(0, wordLength));
+  const [title = '', ...words] = said;
+  const told =
+    words.length <= firstLines + lastLines ? words : [...words.slice(0, firstLines), ...words.slice(-lastLines)];
+  return [title, ...told.map((line) => `  ${line}`), ...others.map((other) => other.split('\n', 1)[0] ?? '')];
+}
 
 export function createReport(write: (text: string) => void): Report {
   let passed = 0;
@@ -21,10 +42,10 @@ export function createReport(write: (text: string) => void): Report {
   const seconds = (ms: number): string => `${(ms / 1000).toFixed(1)} s`;
   const indent = (text: string): string => {
     const lines = text.trimEnd().split('\n');
-    const shown = lines.slice(-shownLines).map((line) => `    ${line}`);
-    return [...(lines.length > shownLines ? [`    (${lines.length - shownLines} lines before)`] : []), ...shown].join(
-      '\n',
-    );
+    if (lines.length <= shownLines) return lines.map((line) => `    ${line}`).join('\n');
+    const half = shownLines / 2;
+    const left = `(${lines.length - shownLines} lines between)`;
+    return [...lines.slice(0, half), left, ...lines.slice(-half)].map((line) => `    ${line}`).join('\n');
   };
   const line = (text: string): void => write(`${text}\n`);
   return {
@@ -44,6 +65,7 @@ export function createReport(write: (text: string) => void): Report {
       line(`${layer.padEnd(8)} ${result.file}  ${counts}  ${seconds(result.durationMs)}`);
       if (result.failed === 0) return;
       failures.push(`${result.file}: ${result.problems.join('; ') || `${result.failed} tests`}`);
+      for (const words of failedTests(result.output)) failures.push(`    ${words}`);
       for (const problem of result.problems) line(`    ${problem}`);
       line(indent(result.output));
     },
