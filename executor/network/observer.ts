@@ -2,6 +2,7 @@
  * Observes installations round after round, and keeps the last verdict of each. It writes nothing: gates and status read from
  * it. What it remembers between rounds goes with the process.
  */
+import type { InstallationSpec } from '../../constructs/api/kinds/kubeovn-installation-spec.ts';
 import { type Clock, rest } from '../../constructs/lib/clock.ts';
 import { isObject, type JsonObject } from '../../constructs/lib/json.ts';
 import type { KubeClient } from '../kube/client.ts';
@@ -17,6 +18,7 @@ import { type RoundDeps, runRound } from '../observe/run-round.ts';
 import type { RecordRead } from '../observe/topology-record.ts';
 import { emptyMemory, freshnessLimitMs, judgeRound, type Memory, type Wanted } from '../observe/verdict.ts';
 import { type DrainProvider, Drains } from './drains.ts';
+import { enforcedIn } from './enforced.ts';
 import type { Observations, Observed } from './evidence.ts';
 import { readRecord } from './record.ts';
 import { readInstallation } from './snapshot.ts';
@@ -169,9 +171,10 @@ export class Observer implements Observations {
   /** One round. Answers whether all is well. */
   async #observe(installation: KubeObject, signal: AbortSignal): Promise<boolean> {
     const { client, clock, namespace, source, look, atOnce, settledEveryMs = defaultSettledMs } = this.#options;
-    const spec = readInstallation(installation).installation?.spec;
+    const live = readInstallation(installation).installation?.spec;
     const seen = look();
-    if (spec === undefined || seen === undefined) return false;
+    if (live === undefined || seen === undefined) return false;
+    const spec = enforcedIn(installation, live);
     const uid = uidOf(installation);
     const nothing: Known = { memory: emptyMemory, asked: new Map(), observed: undefined, told: undefined };
     const { memory, asked: before, told } = this.#known.get(uid) ?? nothing;
@@ -200,7 +203,7 @@ export class Observer implements Observations {
           last = look() ?? last;
           return last;
         },
-        peer: (stop) => source.peer?.(installation, stop) ?? Promise.resolve({ type: 'noProvider' }),
+        peer: (stop) => source.peer?.(lookedAt(installation, spec), stop) ?? Promise.resolve({ type: 'noProvider' }),
         record: (stop): Promise<RecordRead | undefined> =>
           pin === undefined ? Promise.resolve(undefined) : readRecord(client, namespace, pin.name, stop),
       },
@@ -213,6 +216,12 @@ export class Observer implements Observations {
     this.#known.set(uid, { memory: verdict.memory, asked, observed, told });
     return verdict.conditions.every(({ type, status }) => status === (type === 'Degraded' ? 'False' : 'True'));
   }
+}
+
+/** The installation with the half of a pair that is enforced, whatever its specification asks for now. */
+function lookedAt(installation: KubeObject, { hcp }: InstallationSpec): KubeObject {
+  const { hcp: _hcp, ...spec } = installation.spec ?? {};
+  return { ...installation, spec: { ...spec, ...(hcp === undefined ? {} : { hcp: { ...hcp } }) } };
 }
 
 /** Nodes of OVN central as the status has them from the accepted payload. */

@@ -1,7 +1,6 @@
 /** The status of an installation, from its Release and what was observed. Pure. */
 
 import { conditionsFor, type DomainCondition, type Outcome } from '../../constructs/api/conditions.ts';
-import { specDigest } from '../../constructs/api/digests.ts';
 import type { Condition } from '../../constructs/api/fields.ts';
 import type { InstallationSpec } from '../../constructs/api/kinds/kubeovn-installation-spec.ts';
 import type { InstallationPhase } from '../../constructs/api/kinds/kubeovn-installation-status.ts';
@@ -9,6 +8,7 @@ import { isObject, type JsonObject, type JsonValue } from '../../constructs/lib/
 import { redact } from '../../constructs/lib/redact.ts';
 import type { KubeObject } from '../kube/types.ts';
 import type { RecordPin } from '../observe/topology-record.ts';
+import { enforcedIn, enforcedPart, isEnforced, liveDigest } from './enforced.ts';
 import { evidenceConditions, evidenceStatus, type Observed } from './evidence.ts';
 
 export interface InstallationView {
@@ -140,8 +140,6 @@ function installationOutcome(
 const checkpointIn = (status: JsonObject | undefined): JsonObject =>
   isObject(status?.applyCheckpoint) ? status.applyCheckpoint : {};
 
-const liveDigest = ({ apiVersion, kind, spec }: KubeObject): string => specDigest({ apiVersion, kind }, spec ?? {});
-
 /** A specification that was changed and came with no payload is in nobody's hands yet, however well everything else runs. */
 function notApplied(installation: KubeObject): Outcome | undefined {
   const applied = text(checkpointIn(installation.status).specDigest);
@@ -189,7 +187,10 @@ export function installationStatus(view: InstallationView): JsonObject {
   const generation = installation.metadata.generation ?? 1;
   const domain = [
     workloads,
-    ...evidenceConditions(spec, view.observed, { tick: view.tick, observing: view.observing ?? false }),
+    ...evidenceConditions(enforcedIn(installation, spec), view.observed, {
+      tick: view.tick,
+      observing: view.observing ?? false,
+    }),
   ];
   const outcome = installationOutcome(view, domain);
   const actual = text(release?.status?.actual);
@@ -199,10 +200,11 @@ export function installationStatus(view: InstallationView): JsonObject {
     outcome.kind !== 'applying' &&
     actual !== undefined &&
     checkpoint.payloadDigest === actual &&
-    checkpoint.specDigest === liveDigest(installation);
+    isEnforced(installation);
   const plan = isObject(release?.status?.plan) ? release.status.plan : undefined;
   return {
     ...evidenceStatus(before, view.observed, view.tick, view.pin),
+    ...enforcedPart(installation, spec),
     observedGeneration: generation,
     phase: installationPhase(outcome, release),
     conditions: conditionsFor({

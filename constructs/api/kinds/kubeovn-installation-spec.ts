@@ -20,7 +20,7 @@ import { backupSchedule, endpoint } from './network-fields.ts';
 
 const installationModes = ['full', 'centralOnly', 'nodeNetworking'] as const;
 
-const networkStacks = ['ipv4', 'ipv6', 'dual_stack'] as const;
+export const networkStacks = ['ipv4', 'ipv6', 'dual_stack'] as const;
 
 const loopback = '(127[.][0-9]{1,3}[.][0-9]{1,3}[.][0-9]{1,3}|\\\\[::1\\\\])(:[0-9]{1,5})?';
 const urlHost = '[A-Za-z0-9.-]+(:[0-9]{1,5})?|\\\\[[0-9a-fA-F:.]+\\\\](:[0-9]{1,5})?';

@@ -12,6 +12,7 @@ import {
   uuid,
 } from '../fields.ts';
 import { changeClasses, untouchedStatus } from '../release.ts';
+import { networkStacks } from './kubeovn-installation-spec.ts';
 import { backupPair, databaseName } from './network-fields.ts';
 
 /** `status` of KubeOVNInstallation. Evidence in it is of the last round; what could not be observed is absent. */
@@ -52,6 +53,26 @@ const authorisation = z.strictObject({
   payloadDigest: digest(),
   planDigest: digest().optional(),
   recordedAt: timestamp(),
+});
+
+const pairOfEndpoints = { northbound: text(320), southbound: text(320) };
+
+/** What of the specification decides what is looked at, as the accepted payload was rendered from it. */
+export const enforcedSpec = z.strictObject({
+  specDigest: digest(),
+  version: text(64),
+  networkStack: z.enum(networkStacks).optional(),
+  networkProbe: z.boolean(),
+  replicas: z.int().min(1).max(9),
+  external: z.strictObject(pairOfEndpoints).optional(),
+  hcp: z
+    .strictObject({
+      role: z.enum(['central', 'dataPlane']),
+      peerNamespace: text(63),
+      tlsSecretRef: z.strictObject({ name: text(253) }),
+      ...pairOfEndpoints,
+    })
+    .optional(),
 });
 
 const member = z.strictObject({
@@ -172,6 +193,9 @@ export const installationStatus = z
     applyCheckpoint: applyCheckpoint
       .optional()
       .meta({ description: 'What was authorised; recorded before the first write.' }),
+    enforced: enforcedSpec
+      .optional()
+      .meta({ description: 'What of the accepted specification is looked at, also while a change of it is blocked.' }),
     authorisation: authorisation.optional().meta({ description: 'What authorised the checkpoint.' }),
     release: z
       .strictObject({ name: dnsName(), digest: digest() })

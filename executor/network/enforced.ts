@@ -1,0 +1,71 @@
+/**
+ * What an installation is looked at by: the specification that its accepted payload was rendered from. One that was changed in
+ * Git and is not accepted, or is blocked, says nothing about what runs. Pure.
+ */
+import { specDigest } from '../../constructs/api/digests.ts';
+import type { InstallationSpec } from '../../constructs/api/kinds/kubeovn-installation-spec.ts';
+import { enforcedSpec } from '../../constructs/api/kinds/kubeovn-installation-status.ts';
+import { isObject, type JsonObject } from '../../constructs/lib/json.ts';
+import type { KubeObject } from '../kube/types.ts';
+
+const appliedDigest = ({ status }: KubeObject): string | undefined => {
+  const checkpoint = status?.applyCheckpoint;
+  return isObject(checkpoint) && typeof checkpoint.specDigest === 'string' ? checkpoint.specDigest : undefined;
+};
+
+/** Digest of the specification as it is in the cluster. */
+export const liveDigest = ({ apiVersion, kind, spec }: KubeObject): string =>
+  specDigest({ apiVersion, kind }, spec ?? {});
+
+/** Whether the specification in the cluster is the one of the accepted payload. */
+export const isEnforced = (installation: KubeObject): boolean =>
+  appliedDigest(installation) === liveDigest(installation);
+
+/**
+ * What a status keeps of the specification that is enforced, `spec` being the one in the cluster: of that while it is the
+ * accepted one, and what was kept before while it is not.
+ */
+export function enforcedPart(installation: KubeObject, spec: InstallationSpec): JsonObject {
+  const kept = installation.status?.enforced;
+  if (!isEnforced(installation)) return kept === undefined ? {} : { enforced: kept };
+  const { version, networkStack, networkProbe, central, external, hcp } = spec;
+  const { role, peerNamespace, tlsSecretRef, northbound, southbound } = hcp ?? {};
+  const isHalf =
+    hcp?.enabled === true &&
+    role !== undefined &&
+    peerNamespace !== undefined &&
+    tlsSecretRef !== undefined &&
+    northbound !== undefined &&
+    southbound !== undefined;
+  return {
+    enforced: {
+      specDigest: liveDigest(installation),
+      version,
+      ...(networkStack === undefined ? {} : { networkStack }),
+      networkProbe: networkProbe !== undefined,
+      replicas: central.replicas,
+      ...(external === undefined ? {} : { external: { ...external } }),
+      ...(isHalf ? { hcp: { role, peerNamespace, tlsSecretRef: { ...tlsSecretRef }, northbound, southbound } } : {}),
+    },
+  };
+}
+
+/** The specification to look by. `spec` is the one in the cluster, and the only one that is known before anything is accepted. */
+export function enforcedIn(installation: KubeObject, spec: InstallationSpec): InstallationSpec {
+  const applied = appliedDigest(installation);
+  const kept = enforcedSpec.safeParse(installation.status?.enforced);
+  if (applied === undefined || !kept.success || kept.data.specDigest !== applied) return spec;
+  if (liveDigest(installation) === applied) return spec;
+  const { central, networkStack: _stack, networkProbe, external: _external, hcp: _hcp, ...rest } = spec;
+  const { version, networkStack, replicas, external, hcp } = kept.data;
+  return {
+    ...rest,
+    version,
+    central: { ...central, replicas },
+    ...(networkStack === undefined ? {} : { networkStack }),
+    // Of the probe only whether there is one decides what is looked at.
+    ...(kept.data.networkProbe ? { networkProbe: networkProbe ?? { image: '' } } : {}),
+    ...(external === undefined ? {} : { external }),
+    ...(hcp === undefined ? {} : { hcp: { enabled: true, ...hcp } }),
+  };
+}
