@@ -110,13 +110,20 @@ export function parseEvidence<K extends EvidenceKind>(
     : { outcome: 'invalid', message: contradiction };
 }
 
+/** Half of a character can only be written as such an escape. */
+const halves = /\\u[dD][89a-fA-F][0-9a-fA-F]{2}/;
+
 function readJson(body: Uint8Array): unknown {
   try {
-    return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(body));
+    const text = new TextDecoder('utf-8', { fatal: true }).decode(body);
+    return halves.test(text) ? JSON.parse(text, mended) : JSON.parse(text);
   } catch {
     return undefined;
   }
 }
+
+/** Whoever cuts a text may cut a character: what is left of it has no place in a message, nor in a digest. */
+const mended = (_key: string, value: unknown): unknown => (typeof value === 'string' ? value.toWellFormed() : value);
 
 /** The name of a format of evidence, known or not; undefined where the answer does not claim to be evidence. */
 function schemaOf(value: unknown): string | undefined {

@@ -86,6 +86,24 @@ function written(value: JsonValue): string {
   return `{${members.join(',')}}`;
 }
 
+/** The value with every half of a character in its strings replaced (U+FFFD), as servers store them; the value itself where there is none. */
+export function wellFormed<T extends JsonValue>(value: T): T;
+export function wellFormed(value: JsonValue): JsonValue {
+  if (typeof value === 'string') return value.toWellFormed();
+  if (typeof value !== 'object' || value === null) return value;
+  if (Array.isArray(value)) {
+    const items = value.map((item) => wellFormed(item));
+    return items.every((item, n) => item === value[n]) ? value : items;
+  }
+  const members = Object.entries(value).map(([key, member]): [string, JsonValue | undefined] => [
+    key.toWellFormed(),
+    member === undefined ? undefined : wellFormed(member),
+  ]);
+  return members.every(([key, member]) => Object.hasOwn(value, key) && member === value[key])
+    ? value
+    : Object.fromEntries(members);
+}
+
 /** A deep copy whose members are sorted and whose null and undefined members are gone. */
 export function sortedCopy<T extends JsonValue>(value: T): T {
   return JSON.parse(canonicalJson(value)) as T;

@@ -31,7 +31,8 @@ const untrusted = (message: string): Enrolled => ({ type: 'untrusted', message }
 /** What stands in the way of an answer, in words. */
 function without(answer: Exclude<Exchanged, { type: 'answer' }>): Enrolled {
   if (answer.type === 'hung') return { type: 'hung' };
-  return untrusted(answer.type === 'tooLarge' ? 'what the peer asks for is too large' : answer.message);
+  if (answer.type === 'letGo') return untrusted(answer.message);
+  return untrusted(answer.type === 'tooLarge' ? 'what the peer asks for is too large' : 'the peer does not speak HTTP');
 }
 
 /** A client gives a request up by an exception. That the API server is slow says nothing of the probe that waits for it. */

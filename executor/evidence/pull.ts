@@ -261,6 +261,8 @@ async function asked<K extends EvidenceKind>(
       return { type: 'again', as: as + 1, why: untrusted(`port ${port}: ${answer.message}`) };
     case 'tooLarge':
       return { type: 'Unreadable', message: `the answer has more than ${limits.evidenceBytes} bytes` };
+    case 'garbled':
+      return { type: 'Unreadable', message: 'the answer is not one of HTTP, or broke off' };
     case 'answer':
   }
   if (answer.status !== 200) return { type: 'Unreadable', message: `the probe answers with status ${answer.status}` };

@@ -1,5 +1,12 @@
 /** The one way a status is written: compared first, guarded by version, tried again once, never too large. */
-import { canonicalJson, deepEqual, isObject, type JsonObject, type JsonValue } from '../../constructs/lib/json.ts';
+import {
+  canonicalJson,
+  deepEqual,
+  isObject,
+  type JsonObject,
+  type JsonValue,
+  wellFormed,
+} from '../../constructs/lib/json.ts';
 import type { CallOptions } from './call.ts';
 import type { KubeClient } from './client.ts';
 import type { Rejection } from './outcome.ts';
@@ -71,7 +78,8 @@ async function attempt(
   options: StatusOptions,
 ): Promise<StatusOutcome> {
   const ref = refOf(live);
-  const status = build(live);
+  // Messages repeat what anybody said. Half of a character in one of them must not keep the others from being told.
+  const status = wellFormed(build(live));
   const bytes = Buffer.byteLength(canonicalJson(status));
   if (bytes > largestStatusBytes) {
     const message = `status of ${describeRef(ref)}: ${bytes} bytes, more than ${largestStatusBytes}; it was not written`;

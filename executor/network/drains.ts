@@ -4,6 +4,7 @@
  * once for the pods of each cordoned node, and nothing at all while none is cordoned.
  */
 import { type Clock, rest } from '../../constructs/lib/clock.ts';
+import { cut } from '../../constructs/lib/cut.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { type KubeObject, uidOf } from '../kube/types.ts';
 import type { Ask } from '../observe/ask-ways.ts';
@@ -191,7 +192,7 @@ type Volumes =
 
 const unread = ({ message }: { readonly message: string }): { type: 'unread'; message: string } => ({
   type: 'unread',
-  message: message.slice(0, 256),
+  message: cut(message, 256),
 });
 
 const isCordoned = (live: NodeFacts | undefined): boolean => live?.unschedulable === true;

@@ -4,6 +4,7 @@ import type { InstallationSpec } from '../../constructs/api/kinds/kubeovn-instal
 import type { Gate } from '../../constructs/api/payload.ts';
 import { reasonMessage } from '../../constructs/api/reasons.ts';
 import type { TopologyRecord } from '../../constructs/api/topology.ts';
+import { cut } from '../../constructs/lib/cut.ts';
 import { deepEqual, isObject, type JsonObject, type JsonValue } from '../../constructs/lib/json.ts';
 import type { DrainRow } from '../observe/drain.ts';
 import type { Matrix } from '../observe/matrix.ts';
@@ -120,16 +121,14 @@ export const recordable = (observed: Observed | undefined, tick: number): Topolo
 const mostNamed = 20;
 
 const northdPart = ({ northd }: Matrix): JsonObject | undefined =>
-  northd.length === 0
-    ? undefined
-    : { members: northd.map(({ node, status }) => ({ node, state: status.slice(0, 64) })) };
+  northd.length === 0 ? undefined : { members: northd.map(({ node, status }) => ({ node, state: cut(status, 64) })) };
 
 /** Chassis by their number; of those that are not well the first by name, as a cluster may have thousands. */
 function dataPlanePart({ nodes }: Matrix): JsonObject | undefined {
   const carriers = nodes.filter(({ chassis }) => chassis.state !== 'absent');
   if (carriers.length === 0) return undefined;
   const others = carriers.filter(({ chassis }) => chassis.state !== 'well');
-  const missing = others.slice(0, mostNamed).map(({ name, chassis }) => `${name}: ${chassis.word}`.slice(0, 300));
+  const missing = others.slice(0, mostNamed).map(({ name, chassis }) => cut(`${name}: ${chassis.word}`, 300));
   return {
     nodes: carriers.length,
     connected: carriers.length - others.length,

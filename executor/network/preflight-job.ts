@@ -2,6 +2,7 @@
 import { labels, managedByValue } from '../../constructs/api/constants.ts';
 import { parseEvidence } from '../../constructs/api/evidence.ts';
 import { preflight } from '../../constructs/api/preflight.ts';
+import { cut } from '../../constructs/lib/cut.ts';
 import { digestOf } from '../../constructs/lib/digest.ts';
 import { isObject, type JsonObject, type JsonValue, objectsOf } from '../../constructs/lib/json.ts';
 import { type KubeObject, uidOf } from '../kube/types.ts';
@@ -151,7 +152,7 @@ function hindrance(pod: KubeObject): string {
   const scheduled = objectsOf(status.conditions).find((one) => one.type === 'PodScheduled' && one.status === 'False');
   const why = [waiting.reason, waiting.message, status.reason, status.message, scheduled?.message].map(word);
   const said = why.filter((one) => one !== '').join(': ');
-  return `pod ${pod.metadata.name ?? ''} is ${word(status.phase) || 'Pending'}${said === '' ? '' : `: ${said.slice(0, 512)}`}`;
+  return `pod ${pod.metadata.name ?? ''} is ${word(status.phase) || 'Pending'}${said === '' ? '' : `: ${cut(said, 512)}`}`;
 }
 
 /** What the Job of a node has come to. `open`: it may still answer. */

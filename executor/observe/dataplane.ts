@@ -3,6 +3,7 @@
  * connected to SB and changes flows, and the chassis is the one that it was, and nobody else's. Pure.
  */
 import type { ChassisFacts } from '../../constructs/api/evidence/chassis.ts';
+import { cut } from '../../constructs/lib/cut.ts';
 import { broken, chassisName, type Finding, type Judged, judge, missing, open, silence } from './finding.ts';
 import type { Registry } from './registry.ts';
 import type { ChassisRound, ChassisSample, Rollout } from './round.ts';
@@ -134,7 +135,11 @@ function unlistedFindings(sample: ChassisSample, registry: Registry | undefined,
   const systemID = factsOf(sample)?.ovsdb?.systemID;
   const seen = isUnlisted(sample, registry) === true && registry?.complete === true;
   const make = seen && again ? broken : open;
-  return [make('ChassisUnlisted', chassisName(sample.target), { member: systemID?.slice(0, 64) ?? 'of it' })];
+  return [
+    make('ChassisUnlisted', chassisName(sample.target), {
+      member: systemID === undefined ? 'of it' : cut(systemID, 64),
+    }),
+  ];
 }
 
 function chassisFindings(sample: ChassisSample, rules: DataPlaneRules, known: ChassisMemory | undefined): Finding[] {
@@ -234,7 +239,7 @@ function twins(samples: readonly ChassisSample[]): Finding[] {
       .filter(([, names]) => names.length > 1)
       .map(([id, names]) =>
         broken('ChassisIDTwice', names.toSorted()[0] ?? '', {
-          observed: names.toSorted().join(' and ').slice(0, 300),
+          observed: cut(names.toSorted().join(' and '), 300),
           what,
           member: id,
         }),

@@ -3,6 +3,7 @@
  * never by label alone; and what the API server says of them, their nodes and their rollout. Pure.
  */
 import { probeContainers } from '../../constructs/api/constants.ts';
+import { cut } from '../../constructs/lib/cut.ts';
 import { type JsonValue, objectOf, objectsOf } from '../../constructs/lib/json.ts';
 import type { KubeObject } from '../kube/types.ts';
 import type { ProbeService } from './network.ts';
@@ -198,7 +199,7 @@ export function centralAbsence(
   if (stuck?.unschedulable !== undefined)
     return {
       type: 'Broken',
-      message: `no pod of it runs there, and the scheduler says: ${stuck.unschedulable.slice(0, 200)}`,
+      message: `no pod of it runs there, and the scheduler says: ${cut(stuck.unschedulable, 200)}`,
     };
   // While a rollout is under way a pod that is not there yet is work, and not a fault.
   const settled =

@@ -3,6 +3,7 @@
  * chassis stands in this SB says that it is this one, and that it can be written. Pure.
  */
 import type { DatabaseFacts } from '../../constructs/api/evidence/central.ts';
+import { cut } from '../../constructs/lib/cut.ts';
 import type { CentralRound, ChassisRound } from './round.ts';
 
 export interface Registry {
@@ -41,7 +42,7 @@ export function behindText(central: CentralRound, chassis: ChassisRound | undefi
         : [],
     ),
   );
-  const names = behind.map((name) => nodes.get(name) ?? `chassis ${name.slice(0, 64)} of no node that answers`);
+  const names = behind.map((name) => nodes.get(name) ?? `chassis ${cut(name, 64)} of no node that answers`);
   const first = names.slice(0, namesTold).join(', ');
   return names.length > namesTold ? `${first} and ${names.length - namesTold} more` : first;
 }

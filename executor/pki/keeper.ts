@@ -11,6 +11,7 @@ import {
   renewalDue,
   rotationStep,
   type Succession,
+  signerAt,
   signers,
   trusted,
 } from './rotation.ts';
@@ -63,6 +64,8 @@ interface Identity {
 
 /** Who can sign, and who is believed for it. */
 interface Standing {
+  /** The one that signs now. */
+  readonly signer: Authority;
   readonly signing: readonly Authority[];
   readonly wanted: readonly FormerAuthority[];
   /** Ids of those whose succession is over. */
@@ -71,7 +74,8 @@ interface Standing {
 
 const nobody: ReadonlySet<string> = new Set();
 
-const standingOf = (succession: Succession, dismissed = nobody): Standing => ({
+const standingOf = (succession: Succession, now: number, dismissed = nobody): Standing => ({
+  signer: signerAt(succession, now),
   signing: signers(succession),
   wanted: trusted(succession),
   dismissed,
@@ -131,6 +135,7 @@ export class AuthorityKeeper {
   async #standing(signal: AbortSignal): Promise<Standing | undefined> {
     const { client, namespace, clock } = this.#options;
     const read = await readAuthorities(client, namespace, signal);
+    const now = clock.now();
     switch (read.type) {
       case 'unavailable':
       case 'invalid':
@@ -138,19 +143,19 @@ export class AuthorityKeeper {
         return undefined;
       case 'absent': {
         const made = { current: await this.#makeAuthority() };
-        return (await this.#write(made, undefined, signal)) ? standingOf(made) : undefined;
+        return (await this.#write(made, undefined, signal)) ? standingOf(made, now) : undefined;
       }
       case 'provided':
-        return standingOf({ current: read.authority });
+        return standingOf({ current: read.authority }, now);
       case 'own': {
         const { succession, asked, version } = read;
-        const step = rotationStep(succession, asked, clock.now(), this.#timings);
-        if (step.type === 'none') return standingOf(succession);
+        const step = rotationStep(succession, asked, now, this.#timings);
+        if (step.type === 'none') return standingOf(succession, now);
         const fresh = step.type === 'introduce' ? { authority: await this.#makeAuthority(), asked } : undefined;
-        const next = afterStep(succession, step, clock.now(), fresh);
+        const next = afterStep(succession, step, now, fresh);
         if (!(await this.#write(next, version, signal))) return undefined;
         this.#tell('info', `the authority of evidence: ${step.type}`);
-        return standingOf(next, step.type === 'retire' ? new Set([succession.previous?.id ?? '']) : nobody);
+        return standingOf(next, now, step.type === 'retire' ? new Set([succession.previous?.id ?? '']) : nobody);
       }
     }
   }
@@ -172,7 +177,7 @@ export class AuthorityKeeper {
   }
 
   /** Certificates of the executor: by everybody who can sign, and those of before that are still good for something. */
-  async #hold({ signing, wanted, dismissed }: Standing, signal: AbortSignal): Promise<void> {
+  async #hold({ signer, signing, wanted, dismissed }: Standing, signal: AbortSignal): Promise<void> {
     const { client, clock, probeNamespaces } = this.#options;
     const now = clock.now();
     this.#believed = believe(this.#believed, wanted, dismissed, now, this.#timings.retireMs);
@@ -185,14 +190,13 @@ export class AuthorityKeeper {
     const ids = new Set(this.#believed.map(({ id }) => id));
     const kept = this.#identities.filter(({ authority, to }) => ids.has(authority) && to > now);
     const fresh: Identity[] = [];
-    for (const { id, ...pair } of signing) {
+    // As whom it is believed most likely comes first.
+    for (const { id, ...pair } of [signer, ...signing.filter((one) => one.id !== signer.id)]) {
       const held = kept.find(({ authority }) => authority === id);
       fresh.push(held !== undefined && !renewalDue(held, true, now) ? held : await this.#identity(id, pair));
     }
     const others = kept.filter((one) => !fresh.some(({ authority }) => authority === one.authority));
     this.#identities = [...fresh, ...others];
-    const [signer] = signing;
-    if (signer === undefined) return;
     this.#trust = { authorities, signer, identities: this.#identities.map(({ pair }) => pair) };
   }
 

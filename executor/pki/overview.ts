@@ -120,7 +120,7 @@ export async function askForRotation(
   const waiting = asked !== undefined && asked !== succession.answered;
   const step = rotationStep(succession, word, now, defaultKeeperTimings);
   if (waiting || step.type !== 'introduce') {
-    const since = succession.since === undefined ? '' : ` for ${formatDuration(now - succession.since)}`;
+    const since = succession.since === undefined ? '' : ` for ${formatDuration(Math.max(0, now - succession.since))}`;
     return {
       problem: {
         reason: 'RotationUnderWay',

@@ -49,9 +49,14 @@ export interface RotationTimings {
 
 export type RotationStep =
   | { readonly type: 'none' }
-  | { readonly type: 'introduce'; readonly why: 'asked' | 'ageing' }
+  /** `invalid`: the newest one is not valid at this time. It was made while a clock was wrong, or nobody was there for long. */
+  | { readonly type: 'introduce'; readonly why: 'asked' | 'ageing' | 'invalid' }
   | { readonly type: 'promote' }
-  | { readonly type: 'retire' };
+  | { readonly type: 'retire' }
+  /** The stage began in what is the future by now: a clock was ahead. Its time counts from now on. */
+  | { readonly type: 'recount' };
+
+const isValid = ({ from, to }: FormerAuthority, now: number): boolean => from <= now && now < to;
 
 /** What is to be done now. `asked` names a request for a rotation, of which there may be one at a time. */
 export function rotationStep(
@@ -60,8 +65,11 @@ export function rotationStep(
   now: number,
   timings: RotationTimings,
 ): RotationStep {
-  const { current, since = 0, answered } = succession;
+  const { current, next, since = 0, answered } = succession;
+  // An authority is valid from a little before it was made: a clock that was merely corrected does not come here.
+  if (!isValid(next ?? current, now)) return { type: 'introduce', why: 'invalid' };
   const elapsed = now - since;
+  if (stageOf(succession) !== 'steady' && -elapsed > timings.spreadMs) return { type: 'recount' };
   switch (stageOf(succession)) {
     case 'introduced':
       return elapsed >= timings.spreadMs ? { type: 'promote' } : { type: 'none' };
@@ -81,7 +89,7 @@ export function afterStep(
   now: number,
   fresh: { readonly authority: Authority; readonly asked: string | undefined } | undefined,
 ): Succession {
-  const { current, next, answered } = succession;
+  const { current, next, previous, answered } = succession;
   const kept = answered === undefined ? {} : { answered };
   switch (step.type) {
     case 'none':
@@ -91,6 +99,8 @@ export function afterStep(
       return {
         current,
         next: fresh.authority,
+        // There is one where the current one can not sign: then it is the one that does.
+        ...(previous === undefined ? {} : { previous }),
         since: now,
         ...(fresh.asked === undefined ? kept : { answered: fresh.asked }),
       };
@@ -99,6 +109,8 @@ export function afterStep(
       return { current: next, previous: current, since: now, ...kept };
     case 'retire':
       return { current, ...kept };
+    case 'recount':
+      return { ...succession, since: now };
   }
 }
 
@@ -114,13 +126,24 @@ export const signers = (succession: Succession): readonly Authority[] =>
   trusted(succession).flatMap(({ key, ...rest }) => (key === undefined ? [] : [{ ...rest, key }]));
 
 /**
+ * Who signs: the current one. Where it is not valid at this time, which takes a clock that was wrong, one that is: the one
+ * before it, which everybody believes, rather than the one after it.
+ */
+export function signerAt(succession: Succession, now: number): Authority {
+  const { current, previous, next } = succession;
+  const able = [current, previous, next].find((one): one is Authority => one?.key !== undefined && isValid(one, now));
+  return able ?? current;
+}
+
+/**
  * Whether a certificate is to be replaced: a third of its life is over, so that two thirds are left for an executor that
- * is away; or another authority signs by now.
+ * is away; another authority signs by now; or it becomes valid only later, as it was made while a clock was ahead.
  */
 export function renewalDue(
   certificate: { readonly from: number; readonly to: number },
   signedByCurrent: boolean,
   now: number,
 ): boolean {
-  return !signedByCurrent || now >= certificate.from + (certificate.to - certificate.from) / 3;
+  const { from, to } = certificate;
+  return !signedByCurrent || now < from || now >= from + (to - from) / 3;
 }

@@ -144,7 +144,7 @@ export async function writeAuthorities(
   if (outcome.type === 'created') return { type: 'written' };
   if (outcome.type === 'configured' || outcome.type === 'unchanged')
     return version === undefined ? { type: 'raced' } : { type: 'written' };
-  if (outcome.type === 'unavailable' || outcome.type === 'conflict' || outcome.type === 'gone')
-    return { type: 'raced' };
-  return { type: 'failed', message: outcome.message };
+  const elsewhere = outcome.type === 'conflict' && version === undefined;
+  if (elsewhere || outcome.type === 'stale' || outcome.type === 'gone') return { type: 'raced' };
+  return { type: 'failed', message: `Secret ${namespace}/${evidenceSecret} is not written: ${outcome.message}` };
 }

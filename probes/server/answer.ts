@@ -7,6 +7,7 @@ import {
 } from '../../constructs/api/evidence/words.ts';
 import type { EvidenceProblem, EvidenceSubject } from '../../constructs/api/evidence.ts';
 import type { Clock } from '../../constructs/lib/clock.ts';
+import { cut } from '../../constructs/lib/cut.ts';
 import { redact } from '../../constructs/lib/redact.ts';
 import { type FaultCode, fault, type Result } from '../jsonrpc/fault.ts';
 import type { Collector, Collectors } from './collector.ts';
@@ -34,7 +35,7 @@ interface Looked {
 const messageLength = 512;
 
 /** A message as it leaves the process: without secrets, and short. */
-const tellable = (message: string): string => redact(message).slice(0, messageLength);
+const tellable = (message: string): string => cut(redact(message), messageLength);
 
 const problemOf = ({ component, result, elapsedMs, limitMs }: Looked): EvidenceProblem[] =>
   result.type === 'ok'

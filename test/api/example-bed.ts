@@ -30,6 +30,7 @@ export const images: readonly (readonly [repository: string, tag: string])[] = [
   ['kubeovn/kube-ovn', 'v1.16.13'],
   ['kubeovn/vpc-nat-gateway', 'v1.16.13'],
   ['keelson/keelson', '0.1.0'],
+  ['keelson/probe', '0.1.0'],
   ['demo/web', '1.4'],
 ];
 

@@ -90,6 +90,20 @@ test('it renders offline to the frozen tree and payloads, and Helm contacts no A
   assert.equal(await goldenOf(join(out, 'example')), frozen, again);
   const unchanged = await bench.keelson(['render', '-c', folder, '--out', out, '--check']);
   assert.is(unchanged.code, 0, unchanged.out);
+  // Beside the daemons, and in pods of its own, by the digest of the lock.
+  const payload = join(out, 'example/payload/network-example');
+  const files = (await readdir(payload, { recursive: true })).filter((file) => file.endsWith('.yaml'));
+  const probes = await Promise.all(
+    files.map(async (file) => {
+      const found = (await readFile(join(payload, file), 'utf8')).match(/keelson\/probe@sha256:[0-9a-f]{64}/g);
+      return found === null ? [] : [`${file.replace(/^.*_/, '')} ${found.length}`];
+    }),
+  );
+  const workloads = ['keelson-network-client', 'keelson-network-server', 'ovn-central', 'ovs-ovn'];
+  assert.equal(
+    probes.flat().sort(),
+    workloads.map((name) => `${name}.yaml ${name === 'ovs-ovn' ? 2 : 1}`),
+  );
 });
 
 test('the trap would count what Helm sends to a cluster', async (context) => {

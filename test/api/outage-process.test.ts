@@ -6,9 +6,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { labels } from '../../constructs/api/constants.ts';
 import { bundleInParts } from '../../images/bundle.ts';
-import { writeKubeconfig } from '../apiserver/shared.ts';
-import { type FaultProxy, startFaultProxy } from '../faults/proxy.ts';
-import { kill9, spawnTied } from '../tools/process.ts';
+import { type ExecutorProcess, startExecutorProcess } from './executor-process.ts';
 import { until } from './kubeBed.ts';
 import { is, payloadMutations, type SliceBed, sliceBed } from './slice-bed.ts';
 import { type BuiltPayload, buildPayload, configMap, namespaceObject, testKey } from './slice-payload.ts';
@@ -21,50 +19,8 @@ const folder = await mkdtemp(join(tmpdir(), 'keelson-outage-'));
 await bundleInParts(entry, join(folder, 'program'));
 const bundled = join(folder, 'program', 'keelson.mjs');
 
-interface Process {
-  readonly proxy: FaultProxy;
-  signal(name: 'SIGSTOP' | 'SIGCONT'): void;
-  kill(): Promise<void>;
-  said(words: string): boolean;
-  end(): Promise<void>;
-}
-
-let count = 0;
-
-async function start(bed: SliceBed, program: string, flags: readonly string[] = []): Promise<Process> {
-  const proxy = await startFaultProxy(bed.server);
-  count += 1;
-  const kubeconfig = await writeKubeconfig(join(folder, `kubeconfig-${count}`), bed.server, { url: proxy.url });
-  const args = [
-    'executor',
-    '--kubeconfig',
-    kubeconfig,
-    '--namespace',
-    bed.system,
-    '--metrics-port',
-    '0',
-    '--test-lease-duration',
-    '3s',
-  ];
-  const child = spawnTied(process.execPath, [...flags, program, ...args], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-    cwd: folder,
-  });
-  let text = '';
-  child.stdout?.on('data', (chunk: Buffer) => {
-    text += chunk.toString('utf8');
-  });
-  return {
-    proxy,
-    signal: (name) => void child.kill(name),
-    kill: () => kill9(child),
-    said: (words) => text.includes(words),
-    async end() {
-      await kill9(child);
-      await proxy.stop();
-    },
-  };
-}
+const start = (bed: SliceBed, program: string, node: readonly string[] = []): Promise<ExecutorProcess> =>
+  startExecutorProcess({ server: bed.server, namespace: bed.system, program, folder, node });
 
 const names = Array.from({ length: 12 }, (_, n) => `m${String(n).padStart(2, '0')}`);
 
@@ -75,9 +31,9 @@ const build = (bed: SliceBed, value: string): Promise<BuiltPayload> =>
     key: testKey,
   });
 
-async function withBed(work: (bed: SliceBed, started: Process[]) => Promise<void>): Promise<void> {
+async function withBed(work: (bed: SliceBed, started: ExecutorProcess[]) => Promise<void>): Promise<void> {
   const bed = await sliceBed();
-  const started: Process[] = [];
+  const started: ExecutorProcess[] = [];
   try {
     const { admin } = bed.server;
     await admin.expect('POST', '/api/v1/namespaces', { body: namespaceObject(bed.names.namespace) });
@@ -103,14 +59,14 @@ const inPlace = (bed: SliceBed, built: BuiltPayload): Promise<unknown> =>
   bed.untilStatus('it is in place', (s) => s.raw.actual === built.digest && is(s, 'Ready', 'True'), 60_000);
 
 /** Holds up every write of an object, so that some are under way whenever one looks. */
-const slowly = (bed: SliceBed, { proxy }: Process, ms: number): void =>
+const slowly = (bed: SliceBed, { proxy }: ExecutorProcess, ms: number): void =>
   void proxy.plan.inject({
     match: ({ mutating, namespace }) => mutating && namespace === bed.names.namespace,
     times: 1e6,
     fault: { kind: 'delay', ms },
   });
 
-const writes = (bed: SliceBed, { proxy }: Process): string[] =>
+const writes = (bed: SliceBed, { proxy }: ExecutorProcess): string[] =>
   payloadMutations(proxy.plan, bed.system).map(({ name }) => name ?? '');
 
 test('a leader that is stopped in the middle of its work and wakes up after another took over writes nothing more', () =>

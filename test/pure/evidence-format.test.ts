@@ -112,6 +112,21 @@ test('whatever else a probe sends is no evidence: deep, long, of other types, no
     assert.is(read(wrong).outcome, 'invalid', JSON.stringify(wrong).slice(0, 300));
 });
 
+test('what is left of a character that somebody cut is read as the sign for that', () => {
+  for (const half of ['\\ud83d', '\\uDC00', '\\ude00\\ud83d']) {
+    const told = { ...problem, message: 'cut@' };
+    const { vswitchd: _gone, ...facts } = chassis;
+    const text = JSON.stringify(answer({ complete: false, problems: [{ ...told, component: 'vswitchd' }], facts }));
+    const found = read(text.replace('cut@', `cut${half}`));
+    assert.is(found.outcome, 'evidence', half);
+    assert.match(found.outcome === 'evidence' ? (found.evidence.problems[0]?.message ?? '') : '', /^cut\ufffd+$/);
+  }
+  // A whole one stays, however it is written.
+  const whole = JSON.stringify(answer({ probe: { version: '1@' } })).replace('1@', '1\\ud83d\\ude00');
+  const found = read(whole);
+  assert.is(found.outcome === 'evidence' && found.evidence.probe.version, '1\u{1f600}');
+});
+
 test('a component is a fact or a problem, never both and never neither', () => {
   const { controller: _, ...without } = chassis;
   const told = answer({ facts: without, complete: false, problems: [problem] });

@@ -65,6 +65,23 @@ const fieldManager = 'keelson-status';
 const bodies = (sent: readonly TransportRequest[]): JsonObject[] =>
   sent.filter(({ method }) => method === 'PATCH').map(({ body }) => JSON.parse(body ?? ''));
 
+test('half of a character in one message keeps nothing from being told, and is told once', async () => {
+  const told = { replicas: 1, message: 'cut \ud83d' };
+  const { client, sent } = clientOn(({ body }) => {
+    const { status } = JSON.parse(body ?? '{}') as { status: JsonObject };
+    return { status: 200, body: { ...live, status: { ...live.status, ...status } } };
+  });
+  const outcome = await writeStatus(client, live, () => told, { fieldManager });
+  assert.is(outcome.type, 'written');
+  assert.equal(
+    bodies(sent).map(({ status }) => isObject(status) && status.message),
+    ['cut \ufffd'],
+  );
+  // A server stores it as this; it is not another message the next time.
+  const stored = { ...live, status: { replicas: 1, message: 'cut \ufffd' } };
+  assert.is((await writeStatus(client, stored, () => told, { fieldManager })).type, 'unchanged');
+});
+
 test('only what differs is sent, guarded by the version that was read', async () => {
   const { client, sent } = clientOn(() => ({ status: 200, body: { ...live, status: { replicas: 2 } } }));
   const outcome = await writeStatus(

@@ -10,6 +10,7 @@ import {
   setAt,
   sortedCopy,
   toPointer,
+  wellFormed,
 } from '../../constructs/lib/json.ts';
 
 const json = fc.letrec<{ v: JsonValue }>((tie) => ({
@@ -24,6 +25,14 @@ const json = fc.letrec<{ v: JsonValue }>((tie) => ({
     fc.dictionary(fc.string({ unit: 'grapheme' }), tie('v')),
   ),
 })).v;
+
+test('halves of characters are replaced wherever they are; a value without any is the same one', () => {
+  const value: JsonValue = { a: ['x\ud83d', { b: '\u{1f600}' }], '\udc00': null, c: undefined, d: 1 };
+  assert.equal(wellFormed(value), { a: ['x\ufffd', { b: '\u{1f600}' }], '\ufffd': null, c: undefined, d: 1 });
+  const halves = fc.string({ unit: fc.constantFrom('a', '\ud83d', '\udc00') });
+  fc.assert(fc.property(fc.array(fc.dictionary(halves, halves)), (any) => void canonicalJson(wellFormed(any))));
+  fc.assert(fc.property(json, (whole) => assert.is(wellFormed(whole), whole)));
+});
 
 test('canonical JSON sorts members by UTF-16 code units and drops null and undefined members', () => {
   assert.is(

@@ -7,6 +7,7 @@ import {
   renewalDue,
   rotationStep,
   type Succession,
+  signerAt,
   signers,
   stageOf,
   trusted,
@@ -21,10 +22,14 @@ const authority = (from: number): Authority => {
   return { id: `a${made}`, certificate: `cert${made}`, key: `key${made}`, from, to: from + timings.lifeMs };
 };
 
+/** Valid from a little before it is made, as the keeper makes it. */
+const skew = 600_000;
+const isValid = ({ from, to }: Pick<Authority, 'from' | 'to'>, now: number): boolean => from <= now && now < to;
+
 /** One look of the keeper. */
 function tick(succession: Succession, asked: string | undefined, now: number): Succession {
   const step = rotationStep(succession, asked, now, timings);
-  return afterStep(succession, step, now, { authority: authority(now), asked });
+  return afterStep(succession, step, now, { authority: authority(now - skew), asked });
 }
 
 test('a request leads through both stages, once', () => {
@@ -91,11 +96,68 @@ test('whatever happens when, what was signed within the last day is believed, an
   assert.not(held.failed, JSON.stringify(held.counterexample));
 });
 
+test('a clock that was ahead for a while: whoever is valid signs, and the rotation that it began is over soon', () => {
+  const year = 365 * day;
+  let now = 1000 * day;
+  let at: Succession = { current: authority(now) };
+  const [old] = trusted(at);
+  // Two years ahead: the one that signs seems to have expired.
+  at = tick(at, undefined, now + 2 * year);
+  at = tick(at, undefined, now + 2 * year + timings.spreadMs);
+  assert.is(stageOf(at), 'promoted');
+  assert.is(signerAt(at, now + 2 * year + timings.spreadMs).id, at.current.id);
+  // Corrected: what was made meanwhile becomes valid in two years.
+  assert.not.ok(isValid(at.current, now));
+  assert.is(signerAt(at, now).id, old?.id);
+  at = tick(at, undefined, now);
+  assert.is(signerAt(at, now).id, old?.id, 'rather the one that everybody knows than the one that is new');
+  now += timings.spreadMs;
+  at = tick(at, undefined, now);
+  assert.ok(isValid(at.current, now));
+  assert.is(signerAt(at, now).id, at.current.id);
+  now += timings.retireMs;
+  at = tick(at, undefined, now);
+  assert.is(stageOf(at), 'steady');
+  assert.is(rotationStep(at, 'r1', now, timings).type, 'introduce', 'a person is heard again');
+});
+
+test('a step that was dated ahead is counted anew', () => {
+  const now = 1000 * day;
+  const ahead: Succession = { current: authority(now - day), previous: authority(now - day), since: now + 100 * day };
+  assert.equal(rotationStep(ahead, undefined, now, timings), { type: 'recount' });
+  assert.is(tick(ahead, undefined, now).since, now);
+  // Clocks of machines differ a little, and are corrected all the time.
+  const little = { ...ahead, since: now + timings.spreadMs };
+  assert.is(rotationStep(little, undefined, now, timings).type, 'none');
+});
+
+/** Looks at times that jump about, and then at those of a clock that is right again. */
+function jumpAbout(jumps: readonly (readonly [at: number, ask: boolean])[]): void {
+  let now = 2000 * day;
+  let at: Succession = { current: authority(now) };
+  for (const [n, [jumped, ask]] of jumps.entries()) at = tick(at, ask ? `j${n}` : undefined, now + jumped);
+  const begun = now;
+  for (; now - begun <= timings.spreadMs + 120_000; now += 30_000) at = tick(at, undefined, now);
+  assert.ok(isValid(signerAt(at, now), now), 'whoever signs is valid');
+  assert.ok(isValid(at.current, now));
+  for (; now - begun <= 3 * timings.retireMs; now += timings.spreadMs) at = tick(at, undefined, now);
+  assert.is(stageOf(at), 'steady');
+  assert.ok(isValid(at.current, now));
+  assert.is(rotationStep(at, 'asked now', now, timings).type, 'introduce', 'a person is heard');
+}
+
+test('property: however a clock jumped, once it is right the signer is valid within minutes, and a person is heard again', () => {
+  const jump = fc.tuple(fc.integer({ min: -900 * day, max: 900 * day }), fc.boolean());
+  const held = fc.check(fc.property(fc.array(jump, { maxLength: 12 }), jumpAbout));
+  assert.not.ok(held.failed, JSON.stringify(held.counterexample));
+});
+
 test('a certificate is renewed after a third of its life, or once another authority signs', () => {
   const certificate = { from: 0, to: 3 * day };
   assert.not.ok(renewalDue(certificate, true, day - 1));
   assert.ok(renewalDue(certificate, true, day));
   assert.ok(renewalDue(certificate, false, 0));
+  assert.ok(renewalDue(certificate, true, -1), 'made by a clock that was ahead');
 });
 
 test.run();

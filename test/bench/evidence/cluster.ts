@@ -7,6 +7,8 @@ import { loopbackOf, type Member } from '../../pure/evidence-fleet.ts';
 export interface ClusterOptions {
   readonly nodes: number;
   readonly hangs: (n: number) => boolean;
+  /** Address of a node, on this host alone. */
+  readonly addressOf?: (n: number) => string;
 }
 
 const account = 'ovn-ovs';
@@ -27,19 +29,23 @@ async function each<T>(count: number, deed: (n: number) => Promise<T>): Promise<
 
 const patch = { type: 'application/merge-patch+json' } as const;
 
-async function makeNode(admin: AdminClient, n: number): Promise<void> {
+async function makeNode(admin: AdminClient, n: number, address: string): Promise<void> {
   const metadata = { name: nameOf(n) };
   await admin.expect('POST', '/api/v1/nodes', { body: { apiVersion: 'v1', kind: 'Node', metadata } });
   const status = {
-    addresses: [{ type: 'InternalIP', address: loopbackOf(n) }],
+    addresses: [{ type: 'InternalIP', address }],
     conditions: [{ type: 'Ready', status: 'True', reason: 'KubeletReady', message: 'as played' }],
   };
   await admin.expect('PATCH', `/api/v1/nodes/${nameOf(n)}/status`, { ...patch, body: { status } });
 }
 
 /** A pod that runs, and the token that its kubelet would give the sidecar. */
-async function makePod(admin: AdminClient, n: number, owner: object, hangs: boolean): Promise<Member> {
-  const [node, address, name] = [nameOf(n), loopbackOf(n), `ovs-ovn-${n}`];
+async function makePod(
+  admin: AdminClient,
+  n: number,
+  { owner, address, hangs }: { readonly owner: object; readonly address: string; readonly hangs: boolean },
+): Promise<Member> {
+  const [node, name] = [nameOf(n), `ovs-ovn-${n}`];
   const containers = ['openvswitch', probeContainers.chassis];
   const image = 'registry.example.com/ovn:1';
   const pods = `/api/v1/namespaces/${networkNamespace}/pods`;
@@ -108,7 +114,8 @@ export interface MadeCluster {
 }
 
 /** Makes nodes, pods and their DaemonSet. */
-export async function makeCluster(admin: AdminClient, { nodes, hangs }: ClusterOptions): Promise<MadeCluster> {
+export async function makeCluster(admin: AdminClient, options: ClusterOptions): Promise<MadeCluster> {
+  const { nodes, hangs, addressOf = loopbackOf } = options;
   const accounts = `/api/v1/namespaces/${networkNamespace}/serviceaccounts`;
   await admin.expect('POST', accounts, {
     body: { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: account } },
@@ -138,8 +145,8 @@ export async function makeCluster(admin: AdminClient, { nodes, hangs }: ClusterO
     ...{ numberReady: nodes, numberAvailable: nodes, numberMisscheduled: 0 },
   };
   await admin.expect('PATCH', `${daemonSetPath}/ovs-ovn/status`, { ...patch, body: { status } });
-  await each(nodes, (n) => makeNode(admin, n));
-  const members = await each(nodes, (n) => makePod(admin, n, owner, hangs(n)));
+  await each(nodes, (n) => makeNode(admin, n, addressOf(n)));
+  const members = await each(nodes, (n) => makePod(admin, n, { owner, address: addressOf(n), hangs: hangs(n) }));
   return { members, install: () => install(admin) };
 }
 
