@@ -37,6 +37,8 @@ export interface EngineOptions<Key extends string, Any extends View, Known exten
   readonly now: () => number;
   /** Asks for passes. */
   readonly wake: (key: Key) => void;
+  /** Asks for a pass over what others left, unless an earlier pass over the key failed, and waits to be done again. */
+  readonly offer?: (key: Key) => void;
   readonly tell: (event: LedgerEvent<Any>) => void;
   readonly onProblem?: (key: Key, message: string) => void;
 }
@@ -93,7 +95,7 @@ export class LedgerEngine<
     for (let n = 0; n < plansPerPass; n += 1) {
       signal.throwIfAborted();
       const plan = this.#options.controllers.plan(this.ledger, key, this.#options.now());
-      const step = await this.#reserving(plan.actions, signal);
+      const step = await this.#reserving(key, plan.actions, signal);
       if (step === 'planAgain') continue;
       if (step !== 'done') {
         this.#warn(key, [...plan.warnings, ...(step.warnings ?? [])]);
@@ -111,7 +113,7 @@ export class LedgerEngine<
   }
 
   /** Planning and reserving are one step: nothing comes between them. */
-  async #reserving(actions: readonly LedgerAction<Any>[], signal: AbortSignal): Promise<Step<Any>> {
+  async #reserving(key: Key, actions: readonly LedgerAction<Any>[], signal: AbortSignal): Promise<Step<Any>> {
     const targets = actions.flatMap((one) => (one.reserves === true && one.type !== 'create' ? [one.target] : []));
     this.ledger.reserve(targets.map(({ uid }) => uid));
     try {
@@ -121,9 +123,16 @@ export class LedgerEngine<
       // Who planned without it may have it after all, if it was not taken.
       for (const target of targets) {
         const after = this.ledger.find(refOfView(target));
-        if (after?.uid === target.uid) this.#changed({ before: undefined, after });
+        if (after?.uid === target.uid) this.#returned(key, after);
       }
     }
+  }
+
+  /** Whoever left it comes back by itself. */
+  #returned(by: Key, after: Any): void {
+    const { controllers, offer, wake } = this.#options;
+    const passes = controllers.wake(this.ledger, { before: after, after, returned: true });
+    for (const key of passes) if (key !== by) (offer ?? wake)(key);
   }
 
   async #carryOut(actions: readonly LedgerAction<Any>[], signal: AbortSignal): Promise<Step<Any>> {

@@ -90,6 +90,7 @@ export interface ClaimView extends View {
   readonly foundClass: string;
   readonly addresses: readonly { readonly name: string; readonly address: string }[];
   readonly conditions: readonly LedgerCondition[];
+  readonly createdAt: string;
 }
 
 export type LedgerView = ClassView | AddressView | ClaimView;
@@ -185,6 +186,7 @@ function readClaim(object: KubeObject): ClaimView {
     foundClass: text(status.className),
     addresses: objectsOf(status.addresses).map((one) => ({ name: text(one.name), address: text(one.address) })),
     conditions: conditionsOf(status),
+    createdAt: text(object.metadata.creationTimestamp ?? undefined),
   };
 }
 

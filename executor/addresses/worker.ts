@@ -50,6 +50,9 @@ export async function runLedger<Key extends string, Any extends View, Known exte
     controllers,
     now: () => clock.now(),
     wake: (key) => queue.add(key),
+    offer: (key) => {
+      if (queue.failures(key) === 0) queue.add(key);
+    },
     tell,
     onProblem: (key, message) => log('warn', `${key}: ${message}`),
   });

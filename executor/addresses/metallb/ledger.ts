@@ -2,8 +2,9 @@
 import { poolName } from '../../../constructs/api/metallb.ts';
 import type { IPFamily } from '../../../constructs/lib/ip.ts';
 import type { KubeObject } from '../../kube/types.ts';
-import { ExtendedLedger, Index } from '../ledger.ts';
+import { ExtendedLedger } from '../ledger.ts';
 import { type AddressView, claimKey } from '../objects.ts';
+import { ViewIndex } from '../view-index.ts';
 import type { MetallbSettings } from './names.ts';
 import {
   type AnyView,
@@ -17,18 +18,18 @@ import {
 export class MetallbLedger extends ExtendedLedger<DriverView> {
   readonly settings: MetallbSettings;
   /** Placeholders by the IPAddress, and by the claim, that they are for. */
-  readonly #byAddress = new Index<ServiceView>();
-  readonly #byClaim = new Index<ServiceView>();
+  readonly #byAddress = new ViewIndex<ServiceView>();
+  readonly #byClaim = new ViewIndex<ServiceView>();
   /** Placeholders that wait for MetalLB to choose, by pool and family. */
-  readonly #choosing = new Index<ServiceView>();
+  readonly #choosing = new ViewIndex<ServiceView>();
   /** Services, placeholders among them, by the addresses that they have, and by those that they ask for. */
-  readonly #byIngress = new Index<ServiceView>();
-  readonly #byPin = new Index<ServiceView>();
+  readonly #byIngress = new ViewIndex<ServiceView>();
+  readonly #byPin = new ViewIndex<ServiceView>();
   /** Services of others by the claim that they name. */
-  readonly #naming = new Index<ServiceView>();
+  readonly #naming = new ViewIndex<ServiceView>();
   readonly #rendered = new Map<string, RenderedView>();
   /** Addresses by the Service that uses them. */
-  readonly #usedBy = new Index<AddressView>();
+  readonly #usedBy = new ViewIndex<AddressView>();
 
   constructor(settings: MetallbSettings) {
     super();
@@ -69,14 +70,14 @@ export class MetallbLedger extends ExtendedLedger<DriverView> {
     if (view.kind === 'IPAddress') for (const key of userOf(view)) this.#usedBy.remove(key, view.name);
   }
 
-  #places(view: ServiceView): [Index<ServiceView>, string][] {
+  #places(view: ServiceView): [ViewIndex<ServiceView>, string][] {
     const { placeholder, ingress, pinned, claim, pool, families } = view;
     const shared = [
-      ...ingress.map((ip): [Index<ServiceView>, string] => [this.#byIngress, ip]),
-      ...pinned.map((ip): [Index<ServiceView>, string] => [this.#byPin, ip]),
+      ...ingress.map((ip): [ViewIndex<ServiceView>, string] => [this.#byIngress, ip]),
+      ...pinned.map((ip): [ViewIndex<ServiceView>, string] => [this.#byPin, ip]),
     ];
     if (placeholder === undefined) return claim === undefined ? shared : [...shared, [this.#naming, claim]];
-    const places: [Index<ServiceView>, string][] = shared;
+    const places: [ViewIndex<ServiceView>, string][] = shared;
     if (placeholder.address !== undefined) places.push([this.#byAddress, placeholder.address]);
     else if (ingress.length === 0) places.push([this.#choosing, `${pool} ${families.join()}`]);
     if (placeholder.claim !== undefined) places.push([this.#byClaim, placeholder.claim]);
