@@ -23,8 +23,10 @@ function sharedRef(object: KubeObject): SharedRef {
 const kindOf = ({ apiVersion, kind }: SharedRef): Pick<SharedRef, 'apiVersion' | 'kind'> => ({ apiVersion, kind });
 
 /** No answer may mean that it happened; everything else that is no answer of the object says that nothing did. */
-const rejected = ({ type, message }: Rejection): LedgerWrite =>
-  type === 'unavailable' ? { type: 'failed', message } : { type: 'refused', message };
+function rejected({ type, message }: Rejection): LedgerWrite {
+  if (type === 'unavailable') return { type: 'failed', message };
+  return { type: 'refused', message, ...(type === 'invalid' ? { invalid: true } : {}) };
+}
 
 function asWrite(outcome: UpdateOutcome): LedgerWrite {
   switch (outcome.type) {
