@@ -74,6 +74,13 @@ export class ExtendedLedger<Other extends View> implements Ledger {
   /** Objects that are gone, by UID, with the version in which they were last seen. */
   readonly #gone = new Map<string, { readonly version: string | undefined; readonly by: 'watch' | 'look' }>();
 
+  readonly #readOwn: (object: KubeObject) => LedgerView | undefined;
+
+  /** @param read how the kinds of the ledger are read. */
+  constructor(read: (object: KubeObject) => LedgerView | undefined = readLedgerObject) {
+    this.#readOwn = read;
+  }
+
   class = (name: string): ClassView | undefined => this.#classes.get(name);
   classes = (): Iterable<ClassView> => this.#classes.values();
   address = (name: string): AddressView | undefined =>
@@ -112,7 +119,7 @@ export class ExtendedLedger<Other extends View> implements Ledger {
   protected unlinkOther(_view: View): void {}
 
   #read(object: KubeObject): LedgerView | Other | undefined {
-    return readLedgerObject(object) ?? this.readOther(object);
+    return this.#readOwn(object) ?? this.readOther(object);
   }
 
   /** Every object of a kind. */

@@ -1,11 +1,12 @@
 /** The ledger with Services, pools and advertisements, and the indexes that the planners of the driver ask. */
 import { poolName } from '../../../constructs/api/metallb.ts';
-import type { IPFamily } from '../../../constructs/lib/ip.ts';
+import type { IPAddress, IPFamily } from '../../../constructs/lib/ip.ts';
 import type { KubeObject } from '../../kube/types.ts';
 import { ExtendedLedger } from '../ledger.ts';
-import { type AddressView, claimKey } from '../objects.ts';
+import { type AddressView, claimKey, type LedgerView } from '../objects.ts';
 import { ViewIndex } from '../view-index.ts';
 import type { MetallbSettings } from './names.ts';
+import { Networks } from './networks.ts';
 import {
   type AnyView,
   type DriverView,
@@ -30,9 +31,11 @@ export class MetallbLedger extends ExtendedLedger<DriverView> {
   readonly #rendered = new Map<string, RenderedView>();
   /** Addresses by the Service that uses them. */
   readonly #usedBy = new ViewIndex<AddressView>();
+  /** Of the classes as they are; undefined when one has changed. */
+  #networks: Networks | undefined;
 
-  constructor(settings: MetallbSettings) {
-    super();
+  constructor(settings: MetallbSettings, read?: (object: KubeObject) => LedgerView | undefined) {
+    super(read);
     this.settings = settings;
   }
 
@@ -52,11 +55,18 @@ export class MetallbLedger extends ExtendedLedger<DriverView> {
   rendered = (kind: RenderedView['kind'], className: string): RenderedView | undefined =>
     this.#rendered.get(`${kind} ${poolName(className)}`);
 
+  /** The class that an address would be of, by its networks. */
+  classAt(ip: IPAddress): string | undefined {
+    this.#networks ??= new Networks(this.classes());
+    return this.#networks.classAt(ip);
+  }
+
   protected override readOther(object: KubeObject): DriverView | undefined {
     return readDriverObject(object, this.settings);
   }
 
   protected override linkOther(view: AnyView): void {
+    if (view.kind === 'IPAddressClass') this.#networks = undefined;
     if (view.kind === 'Service') for (const [index, key] of this.#places(view)) index.add(key, serviceKey(view), view);
     if (view.kind === 'IPAddressPool' || view.kind === 'L2Advertisement')
       this.#rendered.set(`${view.kind} ${view.name}`, view);
@@ -64,6 +74,7 @@ export class MetallbLedger extends ExtendedLedger<DriverView> {
   }
 
   protected override unlinkOther(view: AnyView): void {
+    if (view.kind === 'IPAddressClass') this.#networks = undefined;
     if (view.kind === 'Service') for (const [index, key] of this.#places(view)) index.remove(key, serviceKey(view));
     if (view.kind === 'IPAddressPool' || view.kind === 'L2Advertisement')
       this.#rendered.delete(`${view.kind} ${view.name}`);
