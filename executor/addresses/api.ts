@@ -22,7 +22,8 @@ export type LedgerWrite =
   | { readonly type: 'stale' }
   | { readonly type: 'gone' }
   | { readonly type: 'exists' }
-  | { readonly type: 'refused'; readonly message: string }
+  /** `invalid`: the object itself is wrong for this server, whoever sends it. */
+  | { readonly type: 'refused'; readonly message: string; readonly invalid?: true }
   | { readonly type: 'failed'; readonly message: string };
 
 export type LedgerRead =

@@ -23,13 +23,15 @@ function sharedRef(object: KubeObject): SharedRef {
 const kindOf = ({ apiVersion, kind }: SharedRef): Pick<SharedRef, 'apiVersion' | 'kind'> => ({ apiVersion, kind });
 
 /** No answer may mean that it happened; everything else that is no answer of the object says that nothing did. */
-const rejected = ({ type, message }: Rejection): LedgerWrite =>
-  type === 'unavailable' ? { type: 'failed', message } : { type: 'refused', message };
+function rejected({ type, message }: Rejection): LedgerWrite {
+  if (type === 'unavailable') return { type: 'failed', message };
+  return { type: 'refused', message, ...(type === 'invalid' ? { invalid: true } : {}) };
+}
 
-function asWrite(outcome: UpdateOutcome): LedgerWrite {
+function asWrite(outcome: UpdateOutcome, keep: Keep): LedgerWrite {
   switch (outcome.type) {
     case 'updated':
-      return { type: 'written', object: withoutManagers(outcome.object) };
+      return { type: 'written', object: keep(outcome.object) };
     case 'stale':
       return { type: 'stale' };
     case 'absent':
@@ -39,20 +41,27 @@ function asWrite(outcome: UpdateOutcome): LedgerWrite {
   }
 }
 
-/** Nobody here reads who wrote which field, and it is the larger half of most objects. */
+export type Keep = (object: KubeObject) => KubeObject;
+
+const lastApplied = 'kubectl.kubernetes.io/last-applied-configuration';
+
+/** Nobody here reads who wrote which field, or what, and it is the larger half of most objects. */
 export function withoutManagers(object: KubeObject): KubeObject {
   const { managedFields: _, ...metadata } = object.metadata;
-  return { ...object, metadata };
+  if (metadata.annotations?.[lastApplied] === undefined) return { ...object, metadata };
+  const { [lastApplied]: __, ...annotations } = metadata.annotations;
+  return { ...object, metadata: { ...metadata, annotations } };
 }
 
 /** What the core and drivers write goes out under one manager. */
 const fieldManager = managers.addresses;
 
-export function clientLedgerApi(client: KubeClient): LedgerApi {
+/** @param keep what is kept of an object. */
+export function clientLedgerApi(client: KubeClient, keep: Keep = withoutManagers): LedgerApi {
   return {
     async create(object, signal) {
       const outcome = await client.create({ ...object, ...kindOf(sharedRef(object)) }, { fieldManager, signal });
-      if (outcome.type === 'created') return { type: 'written', object: withoutManagers(outcome.object) };
+      if (outcome.type === 'created') return { type: 'written', object: keep(outcome.object) };
       return outcome.type === 'exists' ? { type: 'exists' } : rejected(outcome);
     },
     async patch(target, { claimRef, spec: own, ...metadata }, signal) {
@@ -63,12 +72,12 @@ export function clientLedgerApi(client: KubeClient): LedgerApi {
         resourceVersion: resourceVersionOf(target),
         ...(spec === undefined ? {} : { spec }),
       };
-      return asWrite(await client.mergeShared(sharedRef(target), patch, { fieldManager, signal }));
+      return asWrite(await client.mergeShared(sharedRef(target), patch, { fieldManager, signal }), keep);
     },
     async status(target, status, signal) {
       const patch = mergePatch(target.status ?? {}, status) ?? {};
       const write = { resourceVersion: resourceVersionOf(target), status: patch };
-      return asWrite(await client.mergeStatus(refOf(target), write, { fieldManager, signal }));
+      return asWrite(await client.mergeStatus(refOf(target), write, { fieldManager, signal }), keep);
     },
     async remove(target, signal) {
       const options = { uid: uidOf(target), resourceVersion: resourceVersionOf(target), signal };
@@ -87,12 +96,12 @@ export function clientLedgerApi(client: KubeClient): LedgerApi {
     },
     async read(ref: LedgerRef, signal) {
       const outcome = await client.get({ apiVersion, ...ref }, { signal });
-      if (outcome.type === 'found') return { type: 'found', object: withoutManagers(outcome.object) };
+      if (outcome.type === 'found') return { type: 'found', object: keep(outcome.object) };
       if (outcome.type === 'absent') return outcome;
       return { type: 'failed', message: outcome.message };
     },
     async addresses(signal) {
-      const outcome = await client.list({ apiVersion, kind: 'IPAddress' }, { signal, transform: withoutManagers });
+      const outcome = await client.list({ apiVersion, kind: 'IPAddress' }, { signal, transform: keep });
       return outcome.type === 'listed' ? outcome.items : { type: 'failed', message: outcome.message };
     },
   };

@@ -10,6 +10,7 @@ import type { ExtendedLedger, LedgerChange, LedgerStore } from './ledger.ts';
 import { Locks } from './locks.ts';
 import { type LedgerView, readLedgerObject, type View } from './objects.ts';
 import type { Confirmation, LedgerAction, LedgerEvent, LedgerPlan } from './plan.ts';
+import { type Refusal, Refusals } from './refusals.ts';
 
 /** What an engine itself asks of a ledger; planners ask more. */
 export type EngineLedger<Any extends View> = Pick<ExtendedLedger<never>, 'reserve' | 'unreserve'> & {
@@ -37,6 +38,8 @@ export interface EngineOptions<Key extends string, Any extends View, Known exten
   readonly now: () => number;
   /** Asks for passes. */
   readonly wake: (key: Key) => void;
+  /** Asks for a pass over what others left, unless an earlier pass over the key failed, and waits to be done again. */
+  readonly offer?: (key: Key) => void;
   readonly tell: (event: LedgerEvent<Any>) => void;
   readonly onProblem?: (key: Key, message: string) => void;
 }
@@ -44,10 +47,14 @@ export interface EngineOptions<Key extends string, Any extends View, Known exten
 /** So often a pass plans anew when somebody else writes the same objects; then it waits like any other failure. */
 const plansPerPass = 5;
 
-type Step<Any extends View> =
-  | 'done'
-  | 'planAgain'
-  | { readonly failed: string; readonly warnings?: readonly LedgerEvent<Any>[] };
+interface Failure<Any extends View> {
+  readonly failed: string;
+  readonly warnings?: readonly LedgerEvent<Any>[];
+  /** Trying again before would only fail again, unless something changes. */
+  readonly until?: number;
+}
+
+type Step<Any extends View> = 'done' | 'planAgain' | Failure<Any>;
 
 export class LedgerEngine<
   Key extends string,
@@ -57,8 +64,11 @@ export class LedgerEngine<
   readonly ledger: Known;
   readonly #options: EngineOptions<Key, Any, Known>;
   readonly #locks = new Locks();
+  readonly #refusals = new Refusals();
   /** Warnings that hold, by key. */
   readonly #holding = new Map<Key, ReadonlySet<string>>();
+  /** What keys wait for that are not tried for a while: it is told once. */
+  readonly #paused = new Map<Key, string>();
 
   constructor(options: EngineOptions<Key, Any, Known>) {
     this.#options = options;
@@ -93,25 +103,31 @@ export class LedgerEngine<
     for (let n = 0; n < plansPerPass; n += 1) {
       signal.throwIfAborted();
       const plan = this.#options.controllers.plan(this.ledger, key, this.#options.now());
-      const step = await this.#reserving(plan.actions, signal);
+      const step = await this.#reserving(key, plan.actions, signal);
       if (step === 'planAgain') continue;
       if (step !== 'done') {
         this.#warn(key, [...plan.warnings, ...(step.warnings ?? [])]);
-        return this.#failed(key, step.failed);
+        return this.#failed(key, step);
       }
       this.#warn(key, plan.warnings);
+      this.#paused.delete(key);
       return plan.againMs === undefined ? { type: 'done' } : { type: 'again', afterMs: plan.againMs };
     }
-    return this.#failed(key, 'others kept writing the same objects');
+    return this.#failed(key, { failed: 'others kept writing the same objects' });
   }
 
-  #failed(key: Key, message: string): WorkResult {
-    this.#options.onProblem?.(key, message);
-    return { type: 'failed' };
+  #failed(key: Key, { failed, until }: Failure<Any>): WorkResult {
+    if (until === undefined || this.#paused.get(key) !== failed) this.#options.onProblem?.(key, failed);
+    if (until === undefined) {
+      this.#paused.delete(key);
+      return { type: 'failed' };
+    }
+    this.#paused.set(key, failed);
+    return { type: 'failed', atLeastMs: until - this.#options.now() };
   }
 
   /** Planning and reserving are one step: nothing comes between them. */
-  async #reserving(actions: readonly LedgerAction<Any>[], signal: AbortSignal): Promise<Step<Any>> {
+  async #reserving(key: Key, actions: readonly LedgerAction<Any>[], signal: AbortSignal): Promise<Step<Any>> {
     const targets = actions.flatMap((one) => (one.reserves === true && one.type !== 'create' ? [one.target] : []));
     this.ledger.reserve(targets.map(({ uid }) => uid));
     try {
@@ -121,9 +137,16 @@ export class LedgerEngine<
       // Who planned without it may have it after all, if it was not taken.
       for (const target of targets) {
         const after = this.ledger.find(refOfView(target));
-        if (after?.uid === target.uid) this.#changed({ before: undefined, after });
+        if (after?.uid === target.uid) this.#returned(key, after);
       }
     }
+  }
+
+  /** Whoever left it comes back by itself. */
+  #returned(by: Key, after: Any): void {
+    const { controllers, offer, wake } = this.#options;
+    const passes = controllers.wake(this.ledger, { before: after, after, returned: true });
+    for (const key of passes) if (key !== by) (offer ?? wake)(key);
   }
 
   async #carryOut(actions: readonly LedgerAction<Any>[], signal: AbortSignal): Promise<Step<Any>> {
@@ -143,6 +166,8 @@ export class LedgerEngine<
 
   async #write(action: LedgerAction<Any>, written: Map<string, KubeObject>, signal: AbortSignal): Promise<Step<Any>> {
     const target = action.type === 'create' ? action.object : (written.get(action.target.uid) ?? action.target.object);
+    const known = action.type === 'create' ? this.#refusals.find(target, this.#options.now()) : undefined;
+    if (known !== undefined) return refused(action, known);
     const outcome = await this.#send(action, target, signal);
     switch (outcome.type) {
       case 'written':
@@ -161,10 +186,12 @@ export class LedgerEngine<
       case 'stale':
         return this.#look(refOf(target), signal);
       case 'refused':
-        return {
-          failed: outcome.message,
-          ...(action.refused === undefined ? {} : { warnings: [action.refused(outcome.message)] }),
-        };
+        return refused(
+          action,
+          action.type === 'create' && outcome.invalid === true
+            ? this.#refusals.note(target, outcome.message, this.#options.now())
+            : outcome,
+        );
       case 'failed':
         return { failed: outcome.message };
     }
@@ -243,6 +270,17 @@ export class LedgerEngine<
     if (said.size === 0) this.#holding.delete(key);
     else this.#holding.set(key, said);
   }
+}
+
+function refused<Any extends View>(
+  action: LedgerAction<Any>,
+  { message, until }: Pick<Refusal, 'message'> & Partial<Refusal>,
+): Failure<Any> {
+  return {
+    failed: message,
+    ...(until === undefined ? {} : { until }),
+    ...(action.refused === undefined ? {} : { warnings: [action.refused(message)] }),
+  };
 }
 
 const sameVersion = (a: KubeObject | undefined, b: KubeObject | undefined): boolean =>

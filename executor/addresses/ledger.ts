@@ -14,6 +14,7 @@ import {
   readLedgerObject,
   type View,
 } from './objects.ts';
+import { ViewIndex } from './view-index.ts';
 
 /** So many objects that are gone are remembered, the latest: what is late is late by seconds. */
 const remembered = 10_000;
@@ -31,9 +32,9 @@ export interface Ledger {
   addressesOfClass(className: string): AddressView[];
   /** Addresses that mean the same IP address, in whatever form. */
   addressesAt(ip: string): AddressView[];
-  /** Claims that are not Bound and name a class, or got it; the empty name: those without one yet. */
+  /** Claims that are not Bound and name a class, or got it, the oldest first; the empty name: those without one yet. */
   waitingForClass(className: string): Iterable<ClaimView>;
-  /** Claims that are not Bound and name an address. */
+  /** Claims that are not Bound and name an address, the oldest first. */
   waitingForAddress(name: string): Iterable<ClaimView>;
   /** Another pass is about to take the address. */
   isReserved(address: AddressView): boolean;
@@ -43,48 +44,8 @@ export interface Ledger {
 export interface LedgerChange<Any extends View = LedgerView> {
   readonly before: Any | undefined;
   readonly after: Any | undefined;
-}
-
-/** Views by a key, those of one key in the order of their names. */
-export class Index<One> {
-  readonly #members = new Map<string, { readonly names: string[]; readonly views: Map<string, One> }>();
-
-  add(key: string, name: string, view: One): void {
-    const found = this.#members.get(key) ?? { names: [], views: new Map<string, One>() };
-    if (!found.views.has(name)) found.names.splice(placeOf(found.names, name), 0, name);
-    found.views.set(name, view);
-    this.#members.set(key, found);
-  }
-
-  remove(key: string, name: string): void {
-    const found = this.#members.get(key);
-    if (found?.views.delete(name) !== true) return;
-    found.names.splice(placeOf(found.names, name), 1);
-    if (found.names.length === 0) this.#members.delete(key);
-  }
-
-  size(key: string): number {
-    return this.#members.get(key)?.names.length ?? 0;
-  }
-
-  *get(key: string): Iterable<One> {
-    const found = this.#members.get(key);
-    for (const name of found?.names ?? []) {
-      const view = found?.views.get(name);
-      if (view !== undefined) yield view;
-    }
-  }
-}
-
-/** Where a name stands, or would stand, in sorted names. */
-function placeOf(names: readonly string[], name: string): number {
-  let [low, high] = [0, names.length];
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if ((names[middle] ?? '') < name) low = middle + 1;
-    else high = middle;
-  }
-  return low;
+  /** No change: a pass of this process was about to take the object, and left it. */
+  readonly returned?: true;
 }
 
 /** Whether a version is older than another one. What is no number can not be told, and is taken for newer. */
@@ -96,19 +57,29 @@ function isOlder(version: string | undefined, than: string | undefined): boolean
 const keyOf = ({ kind, namespace, name }: Omit<LedgerRef, 'apiVersion'>): string =>
   `${kind} ${namespace ?? ''}/${name}`;
 
+/** Orders claims by their age; those of one second by name. */
+export const ageOf = (claim: ClaimView): string => `${claim.createdAt} ${claimKey(claim)}`;
+
 /** The ledger, with whatever other kinds a driver adds. */
 export class ExtendedLedger<Other extends View> implements Ledger {
   readonly #objects = new Map<string, LedgerView | Other>();
   readonly #classes = new Map<string, ClassView>();
-  readonly #byClaim = new Index<AddressView>();
-  readonly #free = new Index<AddressView>();
-  readonly #byClass = new Index<AddressView>();
-  readonly #byIP = new Index<AddressView>();
-  readonly #waitingForClass = new Index<ClaimView>();
-  readonly #waitingForAddress = new Index<ClaimView>();
+  readonly #byClaim = new ViewIndex<AddressView>();
+  readonly #free = new ViewIndex<AddressView>();
+  readonly #byClass = new ViewIndex<AddressView>();
+  readonly #byIP = new ViewIndex<AddressView>();
+  readonly #waitingForClass = new ViewIndex<ClaimView>();
+  readonly #waitingForAddress = new ViewIndex<ClaimView>();
   readonly #reserved = new Set<string>();
   /** Objects that are gone, by UID, with the version in which they were last seen. */
   readonly #gone = new Map<string, { readonly version: string | undefined; readonly by: 'watch' | 'look' }>();
+
+  readonly #readOwn: (object: KubeObject) => LedgerView | undefined;
+
+  /** @param read how the kinds of the ledger are read. */
+  constructor(read: (object: KubeObject) => LedgerView | undefined = readLedgerObject) {
+    this.#readOwn = read;
+  }
 
   class = (name: string): ClassView | undefined => this.#classes.get(name);
   classes = (): Iterable<ClassView> => this.#classes.values();
@@ -148,7 +119,7 @@ export class ExtendedLedger<Other extends View> implements Ledger {
   protected unlinkOther(_view: View): void {}
 
   #read(object: KubeObject): LedgerView | Other | undefined {
-    return readLedgerObject(object) ?? this.readOther(object);
+    return this.#readOwn(object) ?? this.readOther(object);
   }
 
   /** Every object of a kind. */
@@ -206,8 +177,7 @@ export class ExtendedLedger<Other extends View> implements Ledger {
     this.linkOther(view);
     if (!isLedgerView(view)) return;
     if (view.kind === 'IPAddressClass') this.#classes.set(view.name, view);
-    if (view.kind === 'IPAddressClaim')
-      for (const [index, key] of this.#waits(view)) index.add(key, claimKey(view), view);
+    if (view.kind === 'IPAddressClaim') for (const [index, key] of this.#waits(view)) index.add(key, ageOf(view), view);
     if (view.kind === 'IPAddress') for (const [index, key] of this.#places(view)) index.add(key, view.name, view);
   }
 
@@ -215,23 +185,23 @@ export class ExtendedLedger<Other extends View> implements Ledger {
     this.unlinkOther(view);
     if (!isLedgerView(view)) return;
     if (view.kind === 'IPAddressClass') this.#classes.delete(view.name);
-    if (view.kind === 'IPAddressClaim') for (const [index, key] of this.#waits(view)) index.remove(key, claimKey(view));
+    if (view.kind === 'IPAddressClaim') for (const [index, key] of this.#waits(view)) index.remove(key, ageOf(view));
     if (view.kind === 'IPAddress') for (const [index, key] of this.#places(view)) index.remove(key, view.name);
   }
 
-  #waits({ phase, className, foundClass, addressName }: ClaimView): [Index<ClaimView>, string][] {
+  #waits({ phase, className, foundClass, addressName }: ClaimView): [ViewIndex<ClaimView>, string][] {
     if (phase === 'Bound') return [];
     return [
       [this.#waitingForClass, className === '' ? foundClass : className],
-      ...(addressName === '' ? [] : [[this.#waitingForAddress, addressName] satisfies [Index<ClaimView>, string]]),
+      ...(addressName === '' ? [] : [[this.#waitingForAddress, addressName] satisfies [ViewIndex<ClaimView>, string]]),
     ];
   }
 
-  #places({ claimRef, className, ip }: AddressView): [Index<AddressView>, string][] {
+  #places({ claimRef, className, ip }: AddressView): [ViewIndex<AddressView>, string][] {
     return [
       claimRef === undefined ? [this.#free, className] : [this.#byClaim, claimKey(claimRef)],
       [this.#byClass, className],
-      ...(ip === undefined ? [] : [[this.#byIP, ip.text] satisfies [Index<AddressView>, string]]),
+      ...(ip === undefined ? [] : [[this.#byIP, ip.text] satisfies [ViewIndex<AddressView>, string]]),
     ];
   }
 }

@@ -90,6 +90,7 @@ export interface ClaimView extends View {
   readonly foundClass: string;
   readonly addresses: readonly { readonly name: string; readonly address: string }[];
   readonly conditions: readonly LedgerCondition[];
+  readonly createdAt: string;
 }
 
 export type LedgerView = ClassView | AddressView | ClaimView;
@@ -111,15 +112,25 @@ export function viewOf(object: KubeObject): Omit<View, 'kind' | 'namespace'> {
   return { object, name, uid, deleting: typeof deletionTimestamp === 'string', finalizers };
 }
 
-function conditionsOf(status: JsonObject): LedgerCondition[] {
-  return objectsOf(status.conditions).map((one) => ({
+const isText = (one: JsonObject, key: string): boolean => typeof one[key] === 'string';
+
+/** Written by controllers: what is as it should be is not copied. */
+const isWhole = (one: JsonObject): boolean =>
+  ['type', 'status', 'reason', 'message', 'lastTransitionTime'].every((key) => isText(one, key)) &&
+  (one.observedGeneration === undefined || typeof one.observedGeneration === 'number');
+
+const conditionsOf = (status: JsonObject): LedgerCondition[] =>
+  objectsOf(status.conditions).map((one) => (isWhole(one) ? (one as unknown as LedgerCondition) : readCondition(one)));
+
+function readCondition(one: JsonObject): LedgerCondition {
+  return {
     type: text(one.type),
     status: text(one.status),
     reason: text(one.reason),
     message: text(one.message),
     lastTransitionTime: text(one.lastTransitionTime),
     ...(typeof one.observedGeneration === 'number' ? { observedGeneration: one.observedGeneration } : {}),
-  }));
+  };
 }
 
 /** A delay that can not be read is none: an address that stays Released too long is better than one given away too soon. */
@@ -185,6 +196,7 @@ function readClaim(object: KubeObject): ClaimView {
     foundClass: text(status.className),
     addresses: objectsOf(status.addresses).map((one) => ({ name: text(one.name), address: text(one.address) })),
     conditions: conditionsOf(status),
+    createdAt: text(object.metadata.creationTimestamp ?? undefined),
   };
 }
 

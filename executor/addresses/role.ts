@@ -12,6 +12,7 @@ import { Seat } from '../lease/seat.ts';
 import { defaultLeaseTimings, type LeaseTimings } from '../lease/timings.ts';
 import { executorMetrics } from '../telemetry/metrics.ts';
 import { serveMetrics } from '../telemetry/server.ts';
+import { SharedObjects } from './shared.ts';
 
 export type AddressesLog = (
   level: 'info' | 'warn',
@@ -29,6 +30,8 @@ export interface AddressWorkerParts {
   /** Name of this process for people. */
   readonly identity: string;
   readonly log: AddressesLog;
+  /** Objects that other workers of this process know as well. */
+  readonly shared: SharedObjects;
   readonly reflector?: Partial<ReflectorTimings>;
 }
 
@@ -82,12 +85,13 @@ export async function runAddresses(options: AddressesOptions, signal: AbortSigna
   const server = metricsPort === undefined ? undefined : await serveMetrics(registry, metricsPort).catch(unserved);
   if (server !== undefined) options.onListening?.(server.port);
   const ended = new AbortController();
+  const shared = new SharedObjects();
   const all = AbortSignal.any([signal, ended.signal]);
   try {
     // One worker that fails for good takes the process along: it is started anew as a whole.
     await Promise.all(
       options.workers.map((worker) =>
-        leadWorker(worker, { options, log, clientOver, send }, all).catch((error: unknown) => {
+        leadWorker(worker, { options, log, clientOver, send, shared }, all).catch((error: unknown) => {
           ended.abort();
           throw error;
         }),
@@ -106,10 +110,11 @@ interface Shared {
   readonly log: AddressesLog;
   readonly clientOver: (through: Transport) => KubeClient;
   readonly send: Transport;
+  readonly shared: SharedObjects;
 }
 
-async function leadWorker(worker: AddressWorker, shared: Shared, signal: AbortSignal): Promise<void> {
-  const { options, log, clientOver, send } = shared;
+async function leadWorker(worker: AddressWorker, common: Shared, signal: AbortSignal): Promise<void> {
+  const { options, log, clientOver, send, shared } = common;
   const { clock, random, uniqueId, identity, reflector } = options;
   const seat = new Seat(signal);
   await lead(
@@ -134,6 +139,7 @@ async function leadWorker(worker: AddressWorker, shared: Shared, signal: AbortSi
               uniqueId,
               identity,
               log,
+              shared,
               ...(reflector === undefined ? {} : { reflector }),
             },
             AbortSignal.any([signal, lease.signal]),

@@ -5,10 +5,11 @@ import type { KubeClient } from '../kube/client.ts';
 import { Reflector, type ReflectorTimings } from '../kube/reflector.ts';
 import type { Selection } from '../kube/verbs/list.ts';
 import { WorkQueue } from '../kube/workqueue.ts';
-import { clientLedgerApi, withoutManagers } from './client-api.ts';
+import { clientLedgerApi, type Keep, withoutManagers } from './client-api.ts';
 import { type Controllers, type EngineLedger, LedgerEngine } from './engine.ts';
 import { ledgerKinds, type View } from './objects.ts';
 import type { LedgerEvent } from './plan.ts';
+import { SharedObjects } from './shared.ts';
 
 export interface LedgerWorkerOptions<Key extends string, Any extends View, Known extends EngineLedger<Any>> {
   readonly client: KubeClient;
@@ -21,6 +22,9 @@ export interface LedgerWorkerOptions<Key extends string, Any extends View, Known
   readonly controllers: Controllers<Key, Any, Known>;
   readonly tell: (event: LedgerEvent<Any>) => void;
   readonly log: (level: 'info' | 'warn', message: string) => void;
+  /** What is kept of an object; by default everything but who wrote it. */
+  readonly keep?: Keep;
+  readonly shared?: SharedObjects;
   readonly reflector?: Partial<ReflectorTimings>;
   /** Told of each pass: its key, and whether it failed. */
   readonly onPass?: (key: Key, failed: boolean, seconds: number) => void;
@@ -30,6 +34,9 @@ export interface LedgerWorkerOptions<Key extends string, Any extends View, Known
 
 const own: readonly Selection[] = ledgerKinds.map((kind) => ({ apiVersion: addressesApiVersion, kind }));
 
+/** Whole lists without a doubt, which are the most that a ledger asks of an API server: as often as the controllers before did. */
+const relistMs = 10 * 3_600_000;
+
 /** Passes at once. Those that concern each other wait for each other all the same. */
 const workers = 8;
 
@@ -38,18 +45,22 @@ export async function runLedger<Key extends string, Any extends View, Known exte
   options: LedgerWorkerOptions<Key, Any, Known>,
   signal: AbortSignal,
 ): Promise<void> {
-  const { client, clock, random, controllers, tell, log } = options;
+  const { client, clock, random, controllers, tell, log, shared = new SharedObjects() } = options;
+  const keep: Keep = (object) => shared.same((options.keep ?? withoutManagers)(object));
   const queue = new WorkQueue({
     clock,
     random,
     onError: (key, error) => log('warn', `${key}: ${error instanceof Error ? error.message : String(error)}`),
   });
   const engine = new LedgerEngine<Key, Any, Known>({
-    api: clientLedgerApi(client),
+    api: clientLedgerApi(client, keep),
     ledger: options.ledger,
     controllers,
     now: () => clock.now(),
     wake: (key) => queue.add(key),
+    offer: (key) => {
+      if (queue.failures(key) === 0) queue.add(key);
+    },
     tell,
     onProblem: (key, message) => log('warn', `${key}: ${message}`),
   });
@@ -63,8 +74,8 @@ export async function runLedger<Key extends string, Any extends View, Known exte
       clock,
       random,
       selection,
-      transform: withoutManagers,
-      ...(options.reflector === undefined ? {} : { timings: options.reflector }),
+      transform: keep,
+      timings: { relistMs, ...options.reflector },
       onProblem: ({ message }) => log('warn', message),
       onListed: () => {
         // A whole list is the last word about what there is; what we have of our own writes is told by the watch again.
@@ -76,8 +87,10 @@ export async function runLedger<Key extends string, Any extends View, Known exte
         if (event.type === 'synced') {
           listed.add(kind);
           if (listed.size === kinds.length) resolve();
-        } else if (event.type === 'deleted') engine.deleted(event.object);
-        else engine.seen(event.object);
+        } else if (event.type === 'deleted') {
+          shared.drop(event.object);
+          engine.deleted(event.object);
+        } else engine.seen(event.object);
       },
     });
     return reflector;

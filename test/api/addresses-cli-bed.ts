@@ -6,6 +6,7 @@ import { addressAnnotations } from '../../constructs/api/addresses.ts';
 import { systemClock } from '../../constructs/lib/clock.ts';
 import { objectOf, objectsOf } from '../../constructs/lib/json.ts';
 import { coreWorker } from '../../executor/addresses/core/core-worker.ts';
+import { SharedObjects } from '../../executor/addresses/shared.ts';
 import type { KubeClient } from '../../executor/kube/client.ts';
 import type { KubeObject } from '../../executor/kube/types.ts';
 import { type ApiServer, startApiServer } from '../apiserver/server.ts';
@@ -83,6 +84,7 @@ const startCore = (client: KubeClient): Actor =>
         uniqueId: () => Math.random().toString(36).slice(2, 12),
         identity: 'core',
         log: () => undefined,
+        shared: new SharedObjects(),
       },
       signal,
     ),

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { JsonObject } from '../../constructs/lib/json.ts';
 import { type Component, startComponent } from '../apiserver/component.ts';
 import { freshNamespace, serviceAccountToken } from '../apiserver/namespace.ts';
-import { type ApiServer, startApiServer } from '../apiserver/server.ts';
+import { type ApiServer, type ApiServerOptions, startApiServer } from '../apiserver/server.ts';
 import { writeKubeconfig } from '../apiserver/shared.ts';
 import { selfSigned } from '../standins/certificate.ts';
 import { readDefinitions } from '../tools/definitions.ts';
@@ -20,8 +20,8 @@ import { until } from './kubeBed.ts';
 const onProgress = (line: string): void => console.error(line);
 
 /** An API server that gives Services addresses of both families, with MetalLB's definitions. */
-export async function metalLbServer(): Promise<ApiServer> {
-  const server = await startApiServer({ serviceCidr: '10.96.0.0/16,fd00:96::/112', tools: { onProgress } });
+export async function metalLbServer(options: Pick<ApiServerOptions, 'fsync'> = {}): Promise<ApiServer> {
+  const server = await startApiServer({ ...options, serviceCidr: '10.96.0.0/16,fd00:96::/112', tools: { onProgress } });
   const crds = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
   const definitions = await readDefinitions('metallb', { onProgress });
   for (const body of definitions) await server.admin.expect('POST', crds, { body });

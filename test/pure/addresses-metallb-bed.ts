@@ -25,9 +25,13 @@ class ModelWorker<Key extends string, Any extends View, Known extends EngineLedg
   readonly writes: string[] = [];
   readonly events: { about: string; type: string; reason: string; note: string }[] = [];
   readonly reads: string[] = [];
+  readonly problems: string[] = [];
   passes = 0;
   /** Fails every write from now on. */
   refuses: string | undefined;
+  /** Why the server finds an object invalid; those that were sent all the same. */
+  invalid: (object: KubeObject) => string | undefined = () => undefined;
+  readonly foundInvalid: string[] = [];
   #engine: LedgerEngine<Key, Any, Known>;
   readonly #queue = new Set<Key>();
   readonly #timers = new Map<Key, number>();
@@ -53,9 +57,14 @@ class ModelWorker<Key extends string, Any extends View, Known extends EngineLedg
     const model = modelApi(this.#server);
     const noted =
       <Args extends unknown[], T>(what: string, call: (...args: Args) => T) =>
-      async (...args: Args): Promise<T | { type: 'refused'; message: string }> => {
+      async (...args: Args): Promise<T | { type: 'refused'; message: string; invalid?: true }> => {
         const [first] = args as unknown as [KubeObject];
         if (this.refuses === first.kind) return { type: 'refused', message: 'no' };
+        const why = this.invalid(first);
+        if (why !== undefined) {
+          this.foundInvalid.push(first.metadata.name ?? '');
+          return { type: 'refused', message: why, invalid: true };
+        }
         this.writes.push(`${what} ${first.kind} ${first.metadata.name}`);
         return call(...args);
       };
@@ -77,7 +86,8 @@ class ModelWorker<Key extends string, Any extends View, Known extends EngineLedg
       wake: (key) => this.#queue.add(key),
       tell: ({ about, type, reason, note }) => this.events.push({ about: about.name, type, reason, note }),
       onProblem: (key, message) => {
-        if (this.refuses === undefined) throw new Error(`${key}: ${message}`);
+        if (this.refuses === undefined && this.foundInvalid.length === 0) throw new Error(`${key}: ${message}`);
+        this.problems.push(`${key}: ${message}`);
       },
     });
   }
@@ -116,8 +126,9 @@ class ModelWorker<Key extends string, Any extends View, Known extends EngineLedg
   async pass(key: Key): Promise<void> {
     this.passes += 1;
     const result = await this.#engine.pass(key, new AbortController().signal);
-    if (result.type === 'again') this.#timers.set(key, this.#now() + result.afterMs);
-    else this.#timers.delete(key);
+    const ms = result.type === 'again' ? result.afterMs : result.type === 'failed' ? result.atLeastMs : undefined;
+    if (ms === undefined) this.#timers.delete(key);
+    else this.#timers.set(key, this.#now() + ms);
   }
 
   reasons(about: string): string[] {

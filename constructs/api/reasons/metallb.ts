@@ -50,6 +50,11 @@ export const metallbReasons: readonly Reason[] = [
       'Change the networks of the class, or the pool that they overlap with.',
     ],
     [
+      'PlaceholderRefused',
+      'the API server takes no placeholder for {family}: {message}',
+      'Do what the message says. A family that the cluster has no Services of can not be claimed: ask for the other one, or give the cluster that family. It is tried again every ten minutes.',
+    ],
+    [
       'ReservationLost',
       '{address} is not in the pool of class {class} any more',
       'Put its network back into the parameters of the class, or delete the IPAddress.',

@@ -35,7 +35,7 @@ export function coreWorker(registry: Registry, now: () => number): AddressWorker
         metrics.ready(ledger);
         parts.log('info', 'core: every kind is listed');
       };
-      const ledger = new LedgerStore();
+      const ledger = new LedgerStore(parts.shared.read);
       try {
         await runLedger(
           { ...parts, ledger, controllers: coreControllers, tell, onReady, onPass: metrics.passed },

@@ -18,6 +18,7 @@ import { type Acceptance, acceptance } from './accept.ts';
 import { conditionOf, type NewCondition, withConditions } from './conditions.ts';
 import { missingFamilies } from './families.ts';
 import { finaliseClaim } from './finalise-claim.ts';
+import { mayMatch } from './line.ts';
 import { findMatches, type Matches } from './match.ts';
 import { releasedStatus } from './release.ts';
 import { type Resolution, resolveClass } from './resolve.ts';
@@ -66,10 +67,6 @@ interface Outcome {
   /** Families that are still missing after the matches. */
   readonly missing: readonly IPFamily[];
 }
-
-/** A claim that had its addresses waits for what it lost; only its owner can let it be replaced. */
-const mayMatch = ({ phase, replaceLost }: ClaimView): boolean =>
-  phase === undefined || phase === 'Pending' || replaceLost;
 
 function matchesFor(
   ledger: Ledger,

@@ -1,6 +1,9 @@
 /** Which passes a change of the ledger calls for. Pure. */
 import type { Ledger, LedgerChange } from '../ledger.ts';
 import { type AddressView, type ClaimView, type ClassView, claimKey } from '../objects.ts';
+import { requested } from './families.ts';
+import { isOffered, lineOf, mayMatch, nextInLine } from './line.ts';
+import { wantedClass } from './resolve.ts';
 
 /** What a pass is about: a kind, and the name of the object (`<namespace>/<name>` of a claim). */
 export type PassKey = `IPAddressClass ${string}` | `IPAddress ${string}` | `IPAddressClaim ${string}`;
@@ -12,6 +15,7 @@ const claimPass = (claim: { readonly namespace: string; readonly name: string })
 /** Of an update both sides count: what an object pointed at before wakes as well. */
 export function passesFor(ledger: Ledger, change: LedgerChange): PassKey[] {
   const passes = new Set<PassKey>(offeredTo(ledger, change));
+  if (change.returned === true) return [...passes];
   for (const view of [change.before, change.after]) {
     if (view === undefined) continue;
     for (const pass of passesOf(ledger, view)) passes.add(pass);
@@ -19,15 +23,34 @@ export function passesFor(ledger: Ledger, change: LedgerChange): PassKey[] {
   return [...passes];
 }
 
-const canBeTaken = (view: LedgerChange['after']): view is AddressView =>
-  view?.kind === 'IPAddress' && view.claimRef === undefined && view.phase === 'Available' && !view.deleting;
+/** An address that has just become free, and a claim that has left the line, concern those whose turn it is. */
+function offeredTo(ledger: Ledger, { before, after, returned }: LedgerChange): PassKey[] {
+  const view = after ?? before;
+  if (view?.kind === 'IPAddressClaim') return before?.kind === 'IPAddressClaim' ? leftLine(ledger, before, after) : [];
+  if (after?.kind !== 'IPAddress' || after.ip === undefined || !isOffered(after)) return [];
+  const { className, ip } = after;
+  // Whose turn it was did not take it: it may be anybody's.
+  if (returned === true) return [...lineOf(ledger, className)].filter(takesAny).map(claimPass);
+  const was = before?.kind === 'IPAddress' && isOffered(before) && before.className === className;
+  return was ? [] : nextInLine(ledger, className, ip.family).map(claimPass);
+}
 
-/** An address that has just become free concerns all who wait for one; one that is free still, or no more, none of them. */
-function offeredTo(ledger: Ledger, { before, after }: LedgerChange): PassKey[] {
-  if (!canBeTaken(after)) return [];
-  if (canBeTaken(before) && before.className === after.className) return [];
-  const waiting = [...ledger.waitingForClass(after.className), ...ledger.waitingForClass('')];
-  return waiting.filter(({ addressName }) => addressName === '').map(claimPass);
+const takesAny = ({ addressName }: ClaimView): boolean => addressName === '';
+
+/** What was offered to a claim that does not wait any more is the next one's. */
+function leftLine(ledger: Ledger, before: ClaimView, after: LedgerChange['after']): PassKey[] {
+  if (before.phase === 'Bound' || !takesAny(before)) return [];
+  const className = wantedClass(ledger, before);
+  const waits =
+    after?.kind === 'IPAddressClaim' &&
+    after.phase !== 'Bound' &&
+    mayMatch(after) &&
+    !after.deleting &&
+    takesAny(after) &&
+    after.family === before.family &&
+    wantedClass(ledger, after) === className;
+  if (waits || className === undefined) return [];
+  return requested(before).flatMap((family) => nextInLine(ledger, className, family, 1).map(claimPass));
 }
 
 function passesOf(ledger: Ledger, view: ClassView | AddressView | ClaimView): PassKey[] {
@@ -43,7 +66,7 @@ function passesOf(ledger: Ledger, view: ClassView | AddressView | ClaimView): Pa
 
 /** A class that appears or goes, or another default, may serve who waits; a delay is read from the class as it is. */
 function ofClass(ledger: Ledger, { name }: ClassView): PassKey[] {
-  const waiting = [...ledger.waitingForClass(name), ...ledger.waitingForClass('')];
+  const waiting = [...lineOf(ledger, name)];
   const released = ledger.addressesOfClass(name).filter(({ phase }) => phase === 'Released');
   return [`IPAddressClass ${name}`, ...waiting.map(claimPass), ...released.map(addressPass)];
 }

@@ -1,7 +1,7 @@
 /** Finds Services that have addresses without authority. Pure. */
 import { readIP } from '../../../constructs/lib/ip.ts';
 import { type AddressView, claimKey } from '../objects.ts';
-import { classHolding, isUser, ownersOf, servesAddress, statusWith, userText } from './facts.ts';
+import { isUser, ownersOf, servesAddress, statusWith, userText } from './facts.ts';
 import type { MetallbLedger } from './ledger.ts';
 import { type Action, type Told, warning } from './tell.ts';
 import { type ServiceView, serviceKey } from './views.ts';
@@ -41,6 +41,6 @@ function conflict(service: ServiceView, address: AddressView, ip: string): Actio
 /** An address of a class that the ledger does not know: its pool is open to everybody who names it. */
 function unrecorded(ledger: MetallbLedger, service: ServiceView, ip: string): Told[] {
   const read = readIP(ip);
-  const name = read === undefined ? undefined : classHolding(ledger, read);
+  const name = read === undefined ? undefined : ledger.classAt(read);
   return name === undefined ? [] : [warning(service, 'AddressNotInLedger', { address: ip, class: name })];
 }

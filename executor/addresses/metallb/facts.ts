@@ -1,6 +1,6 @@
 /** Questions about addresses and Services that more than one planner asks. Pure. */
 import { addressFinalizers } from '../../../constructs/api/addresses.ts';
-import { holdsIP, type IPAddress, readIPRange } from '../../../constructs/lib/ip.ts';
+import { holdsIP, readIPRange } from '../../../constructs/lib/ip.ts';
 import { type JsonObject, objectOf } from '../../../constructs/lib/json.ts';
 import type { LedgerRef } from '../api.ts';
 import { isSurplus } from '../core/duplicate.ts';
@@ -8,7 +8,7 @@ import { type AddressView, type ClaimView, claimKey, type Workload } from '../ob
 import type { Confirmation } from '../plan.ts';
 import type { MetallbLedger } from './ledger.ts';
 import { driverFinalizer } from './names.ts';
-import { isServed, networksOf } from './parameters.ts';
+import { isServed } from './parameters.ts';
 import { type ServiceView, serviceKey } from './views.ts';
 
 /** The address goes, and nothing protects it any more. */
@@ -76,16 +76,6 @@ export function isInPool(ledger: MetallbLedger, { className, ip }: AddressView):
   const blocks = pool.list.map(readIPRange);
   if (blocks.some((one) => one !== undefined && holdsIP(one, ip))) return true;
   return blocks.includes(undefined) ? undefined : false;
-}
-
-/** The class that an address would be of, by its networks. */
-export function classHolding(ledger: MetallbLedger, ip: IPAddress): string | undefined {
-  for (const found of ledger.classes()) {
-    if (!isServed(found)) continue;
-    const read = networksOf(found);
-    if (read.ok && read.networks.some((one) => holdsIP(one, ip))) return found.name;
-  }
-  return undefined;
 }
 
 /** Addresses that name the claim, and not one of its name before it. */

@@ -16,7 +16,7 @@ import {
   placeholderLabels,
 } from './names.ts';
 import { missingOwner } from './plan-class.ts';
-import { type Action, normal } from './tell.ts';
+import { type Action, normal, type Told, warning } from './tell.ts';
 import type { ServiceView } from './views.ts';
 
 interface Wanted {
@@ -108,15 +108,17 @@ export function holdOf(ledger: MetallbLedger, address: AddressView, now: number)
 
 function create(ledger: MetallbLedger, address: AddressView): Action {
   const { name, className, ip } = address;
+  const family = ip?.family ?? 'IPv4';
   const object = placeholder(ledger.settings, {
     name: holdName(name),
-    family: ip?.family ?? 'IPv4',
+    family,
     className,
     ...linkTo(name, ip?.text ?? ''),
     owners: [ownerOf(address)],
   } as Wanted);
   const events = [{ ...normal(address, 'Reserved', { placeholder: holdName(name) }), reason: 'Held' }];
-  return { type: 'create', object, events };
+  const refused = (message: string): Told => warning(address, 'PlaceholderRefused', { family, message });
+  return { type: 'create', object, events, refused };
 }
 
 /** What of a placeholder is not as it is to be: pin, pool, owner. */

@@ -1,10 +1,12 @@
 /** The ledger with Services, pools and advertisements, and the indexes that the planners of the driver ask. */
 import { poolName } from '../../../constructs/api/metallb.ts';
-import type { IPFamily } from '../../../constructs/lib/ip.ts';
+import type { IPAddress, IPFamily } from '../../../constructs/lib/ip.ts';
 import type { KubeObject } from '../../kube/types.ts';
-import { ExtendedLedger, Index } from '../ledger.ts';
-import { type AddressView, claimKey } from '../objects.ts';
+import { ExtendedLedger } from '../ledger.ts';
+import { type AddressView, claimKey, type LedgerView } from '../objects.ts';
+import { ViewIndex } from '../view-index.ts';
 import type { MetallbSettings } from './names.ts';
+import { Networks } from './networks.ts';
 import {
   type AnyView,
   type DriverView,
@@ -17,21 +19,23 @@ import {
 export class MetallbLedger extends ExtendedLedger<DriverView> {
   readonly settings: MetallbSettings;
   /** Placeholders by the IPAddress, and by the claim, that they are for. */
-  readonly #byAddress = new Index<ServiceView>();
-  readonly #byClaim = new Index<ServiceView>();
+  readonly #byAddress = new ViewIndex<ServiceView>();
+  readonly #byClaim = new ViewIndex<ServiceView>();
   /** Placeholders that wait for MetalLB to choose, by pool and family. */
-  readonly #choosing = new Index<ServiceView>();
+  readonly #choosing = new ViewIndex<ServiceView>();
   /** Services, placeholders among them, by the addresses that they have, and by those that they ask for. */
-  readonly #byIngress = new Index<ServiceView>();
-  readonly #byPin = new Index<ServiceView>();
+  readonly #byIngress = new ViewIndex<ServiceView>();
+  readonly #byPin = new ViewIndex<ServiceView>();
   /** Services of others by the claim that they name. */
-  readonly #naming = new Index<ServiceView>();
+  readonly #naming = new ViewIndex<ServiceView>();
   readonly #rendered = new Map<string, RenderedView>();
   /** Addresses by the Service that uses them. */
-  readonly #usedBy = new Index<AddressView>();
+  readonly #usedBy = new ViewIndex<AddressView>();
+  /** Of the classes as they are; undefined when one has changed. */
+  #networks: Networks | undefined;
 
-  constructor(settings: MetallbSettings) {
-    super();
+  constructor(settings: MetallbSettings, read?: (object: KubeObject) => LedgerView | undefined) {
+    super(read);
     this.settings = settings;
   }
 
@@ -51,11 +55,18 @@ export class MetallbLedger extends ExtendedLedger<DriverView> {
   rendered = (kind: RenderedView['kind'], className: string): RenderedView | undefined =>
     this.#rendered.get(`${kind} ${poolName(className)}`);
 
+  /** The class that an address would be of, by its networks. */
+  classAt(ip: IPAddress): string | undefined {
+    this.#networks ??= new Networks(this.classes());
+    return this.#networks.classAt(ip);
+  }
+
   protected override readOther(object: KubeObject): DriverView | undefined {
     return readDriverObject(object, this.settings);
   }
 
   protected override linkOther(view: AnyView): void {
+    if (view.kind === 'IPAddressClass') this.#networks = undefined;
     if (view.kind === 'Service') for (const [index, key] of this.#places(view)) index.add(key, serviceKey(view), view);
     if (view.kind === 'IPAddressPool' || view.kind === 'L2Advertisement')
       this.#rendered.set(`${view.kind} ${view.name}`, view);
@@ -63,20 +74,21 @@ export class MetallbLedger extends ExtendedLedger<DriverView> {
   }
 
   protected override unlinkOther(view: AnyView): void {
+    if (view.kind === 'IPAddressClass') this.#networks = undefined;
     if (view.kind === 'Service') for (const [index, key] of this.#places(view)) index.remove(key, serviceKey(view));
     if (view.kind === 'IPAddressPool' || view.kind === 'L2Advertisement')
       this.#rendered.delete(`${view.kind} ${view.name}`);
     if (view.kind === 'IPAddress') for (const key of userOf(view)) this.#usedBy.remove(key, view.name);
   }
 
-  #places(view: ServiceView): [Index<ServiceView>, string][] {
+  #places(view: ServiceView): [ViewIndex<ServiceView>, string][] {
     const { placeholder, ingress, pinned, claim, pool, families } = view;
     const shared = [
-      ...ingress.map((ip): [Index<ServiceView>, string] => [this.#byIngress, ip]),
-      ...pinned.map((ip): [Index<ServiceView>, string] => [this.#byPin, ip]),
+      ...ingress.map((ip): [ViewIndex<ServiceView>, string] => [this.#byIngress, ip]),
+      ...pinned.map((ip): [ViewIndex<ServiceView>, string] => [this.#byPin, ip]),
     ];
     if (placeholder === undefined) return claim === undefined ? shared : [...shared, [this.#naming, claim]];
-    const places: [Index<ServiceView>, string][] = shared;
+    const places: [ViewIndex<ServiceView>, string][] = shared;
     if (placeholder.address !== undefined) places.push([this.#byAddress, placeholder.address]);
     else if (ingress.length === 0) places.push([this.#choosing, `${pool} ${families.join()}`]);
     if (placeholder.claim !== undefined) places.push([this.#byClaim, placeholder.claim]);

@@ -6,6 +6,7 @@ import type { AddressWorker } from '../role.ts';
 import { eventTeller } from '../tell-events.ts';
 import { runLedger } from '../worker.ts';
 import { metallbControllers } from './controllers.ts';
+import { kept } from './kept.ts';
 import { MetallbLedger } from './ledger.ts';
 import { driverMetrics } from './metrics.ts';
 import { type MetallbSettings, metallbVersion } from './names.ts';
@@ -39,7 +40,7 @@ export function metallbWorker(registry: Registry, now: () => number, settings: M
         metrics.told(event);
         events.tell(event);
       };
-      const ledger = new MetallbLedger(settings);
+      const ledger = new MetallbLedger(settings, parts.shared.read);
       const onReady = (): void => {
         metrics.ready(ledger);
         parts.log('info', 'driver: every kind is listed');
@@ -47,7 +48,16 @@ export function metallbWorker(registry: Registry, now: () => number, settings: M
       const others = watched(settings);
       try {
         await runLedger(
-          { ...parts, ledger, others, controllers: metallbControllers, tell, onReady, onPass: metrics.passed },
+          {
+            ...parts,
+            ledger,
+            others,
+            keep: kept,
+            controllers: metallbControllers,
+            tell,
+            onReady,
+            onPass: metrics.passed,
+          },
           signal,
         );
       } finally {

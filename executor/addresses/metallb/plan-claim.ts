@@ -129,7 +129,12 @@ function reserve({ ledger, claim, found, family }: Need, after = 0): Action {
       [placeholderAnnotations.claimName]: claim.name,
     },
   });
-  return { type: 'create', object, events: [normal(claim, 'Reserving', { placeholder: name, family })] };
+  return {
+    type: 'create',
+    object,
+    events: [normal(claim, 'Reserving', { placeholder: name, family })],
+    refused: (message) => warning(claim, 'PlaceholderRefused', { family, message }),
+  };
 }
 
 /** First the placeholder keeps the address whatever happens to MetalLB; then the address is recorded. */
