@@ -115,7 +115,7 @@ function create(ledger: MetallbLedger, address: AddressView): Action {
     ...linkTo(name, ip?.text ?? ''),
     owners: [ownerOf(address)],
   } as Wanted);
-  const events = [{ ...normal(address, 'Reserved', { placeholder: holdName(name) }), reason: 'Held' }];
+  const events = [normal(address, 'Held', { placeholder: holdName(name) })];
   return { type: 'create', object, events };
 }
 
