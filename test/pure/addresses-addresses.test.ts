@@ -34,8 +34,8 @@ test('A3: before the claim has taken it, the phase of an address that names it i
   bed.class();
   bed.claim();
   bed.address('203.0.113.7', { claimRef });
-  bed.deliver();
-  await bed.pass(`IPAddress ${ip}`);
+  bed.core.deliver();
+  await bed.core.pass(`IPAddress ${ip}`);
   assert.equal([phase(bed), bound(bed)], [undefined, 'False/ClaimPending']);
 });
 
@@ -211,7 +211,7 @@ scenario('A19: a delay that is made shorter counts for what is released', async 
 test('a delay of weeks is waited for in days, since no timer holds it', async () => {
   const bed = new LedgerBed();
   await released(bed, { releaseDelay: '720h' });
-  const plan = planAddress(bed.engine.ledger, ip, bed.now);
+  const plan = planAddress(bed.core.ledger, ip, bed.now);
   assert.is(plan.againMs, 24 * hour);
   for (let day = 1; day < 30; day += 1) await bed.wait(24 * hour);
   assert.is(phase(bed), 'Released');
@@ -229,7 +229,7 @@ scenario('A21: under Delete there is no delay', async (bed) => {
 scenario('A22: a delay that ended while nothing ran ends at the first look', async (bed) => {
   await released(bed, { releaseDelay: '1h' });
   bed.now += 5 * hour;
-  bed.restart();
+  bed.core.restart();
   await bed.settle();
   assert.is(phase(bed), 'Available');
 });
@@ -304,9 +304,9 @@ scenario('a claim that the watch does not show yet does not lose its address', a
     claimRef: { ...claimRef, uid: metadata.uid ?? '' },
     reclaimPolicy: 'Delete',
   });
-  bed.engine.seen(made);
-  await bed.pass(`IPAddress ${ip}`);
-  assert.ok(bed.reads.includes('IPAddressClaim'));
+  bed.core.seen(made);
+  await bed.core.pass(`IPAddress ${ip}`);
+  assert.ok(bed.core.reads.includes('IPAddressClaim'));
   await bed.settle();
   assert.is(phase(bed), 'Bound');
 });

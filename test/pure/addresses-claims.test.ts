@@ -40,7 +40,7 @@ scenario('C3: no default class', async (bed) => {
   bed.claim('web', {});
   await bed.settle();
   assert.equal([phase(bed), resolved(bed), stampOf(bed)], ['Pending', 'False/NoDefaultClass', undefined]);
-  assert.ok(bed.events.some(({ type, reason }) => type === 'Warning' && reason === 'NoDefaultClass'));
+  assert.ok(bed.core.events.some(({ type, reason }) => type === 'Warning' && reason === 'NoDefaultClass'));
 });
 
 scenario('C4: several default classes are no default', async (bed) => {
@@ -181,8 +181,8 @@ for (const state of ['Pending', undefined, 'Conflict', 'Lost', 'deleting'] as co
     bed.address('203.0.113.7', {}, { finalizers: [finalizers.address, 'other/hold'] });
     if (state === 'deleting') bed.delete('IPAddress', 'ip-203-0-113-7');
     else if (state !== undefined) bed.editStatus('IPAddress', 'ip-203-0-113-7', { phase: state });
-    bed.deliver();
-    await bed.pass('IPAddressClaim tenant-a/web');
+    bed.core.deliver();
+    await bed.core.pass('IPAddressClaim tenant-a/web');
     assert.equal([phase(bed), bed.claimRef('ip-203-0-113-7')], ['Pending', undefined]);
   });
 
@@ -335,10 +335,10 @@ test('C32: a write that came too late is decided anew, and told once', async () 
   const bed = new LedgerBed();
   bed.class();
   bed.claim();
-  bed.deliver();
+  bed.core.deliver();
   // The watch has not told of this yet.
   bed.annotate('IPAddressClaim', 'web', 'other', 'x');
-  await bed.pass('IPAddressClaim tenant-a/web');
+  await bed.core.pass('IPAddressClaim tenant-a/web');
   await bed.settle();
   assert.equal([phase(bed), bed.reasons('web')], ['Pending', ['Pending']]);
   assert.is(claim(bed).metadata.annotations?.other, 'x');
@@ -351,8 +351,8 @@ test('C33: of two claims that want one address one gets it', async () => {
   await bed.settle();
   bed.claim('a');
   bed.claim('b');
-  bed.deliver();
-  await Promise.all([bed.pass('IPAddressClaim tenant-a/a'), bed.pass('IPAddressClaim tenant-a/b')]);
+  bed.core.deliver();
+  await Promise.all([bed.core.pass('IPAddressClaim tenant-a/a'), bed.core.pass('IPAddressClaim tenant-a/b')]);
   await bed.settle();
   assert.equal([phase(bed, 'a'), phase(bed, 'b')].sort(), ['Bound', 'Pending']);
   await bed.quiet();

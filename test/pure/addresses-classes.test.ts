@@ -22,7 +22,7 @@ scenario('K2: a class goes with its last address, by itself', async (bed) => {
   bed.delete('IPAddressClass', 'public');
   await bed.settle();
   assert.equal(
-    bed.events
+    bed.core.events
       .filter(({ about }) => about === 'public')
       .map(({ type, reason, note }) => [type, reason, note.includes(ip)]),
     [['Warning', 'ClassInUse', true]],
@@ -82,17 +82,17 @@ scenario('a class with many addresses names some and counts the rest', async (be
   await bed.settle();
   bed.delete('IPAddressClass', 'public');
   await bed.settle();
-  assert.match(bed.events.find(({ reason }) => reason === 'ClassInUse')?.note ?? '', /ip-203-0-113-7 and 2 more/);
+  assert.match(bed.core.events.find(({ reason }) => reason === 'ClassInUse')?.note ?? '', /ip-203-0-113-7 and 2 more/);
 });
 
 scenario('a class that looks unused is looked at anew before it goes', async (bed) => {
   bed.class();
   await bed.settle();
   bed.delete('IPAddressClass', 'public');
-  bed.deliver();
+  bed.core.deliver();
   // Made by a driver, and not told by the watch yet.
   bed.address('203.0.113.7');
-  await bed.pass('IPAddressClass public');
+  await bed.core.pass('IPAddressClass public');
   assert.ok(bed.live('IPAddressClass', 'public'));
   assert.equal(bed.reasons('public'), ['ClassInUse']);
 });

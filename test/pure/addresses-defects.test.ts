@@ -104,7 +104,7 @@ scenario('D4: what holds on is told once', async (bed) => {
     await bed.settle();
     await bed.quiet();
   }
-  const of = (reason: string): number => bed.events.filter((event) => event.reason === reason).length;
+  const of = (reason: string): number => bed.core.events.filter((event) => event.reason === reason).length;
   assert.equal([of('ClassNotFound'), of('InvalidAddress'), of('DeletionBlocked')], [1, 1, 1]);
 });
 
@@ -167,8 +167,8 @@ test('D9: an address is protected from the match on', async () => {
   bed.address('203.0.113.7');
   await bed.settle();
   bed.claim();
-  bed.deliver();
-  await bed.pass('IPAddressClaim tenant-a/web');
+  bed.core.deliver();
+  await bed.core.pass('IPAddressClaim tenant-a/web');
   assert.is(address(bed), 'Available');
   bed.delete('IPAddress', ip);
   await bed.settle();
@@ -262,7 +262,7 @@ scenario('D15: a loss is a warning', async (bed) => {
   bed.editStatus('IPAddress', ip, { phase: 'Lost' });
   await bed.settle();
   assert.equal(
-    bed.events.filter(({ reason }) => reason === 'Lost').map(({ type }) => type),
+    bed.core.events.filter(({ reason }) => reason === 'Lost').map(({ type }) => type),
     ['Warning'],
   );
 });
@@ -313,7 +313,7 @@ scenario('Q5: refusals and a class in use are warnings', async (bed) => {
   await bed.settle();
   for (const reason of ['PreBindingRefused', 'ClassInUse'])
     assert.equal(
-      bed.events.filter((event) => event.reason === reason).map(({ type }) => type),
+      bed.core.events.filter((event) => event.reason === reason).map(({ type }) => type),
       ['Warning'],
       reason,
     );
