@@ -198,7 +198,7 @@ for (const state of ['Conflict', 'Lost']) {
     },
   );
 
-  scenario(`D10: a claim that vanishes under ${state} has its address reclaimed`, async (bed) => {
+  scenario(`D10, race 5: a claim that vanishes under ${state} has its address reclaimed`, async (bed) => {
     await held(bed, { reclaimPolicy: 'Delete' });
     bed.editStatus('IPAddress', ip, { phase: state });
     await vanish(bed);
@@ -217,7 +217,7 @@ scenario('D11: an address that was named counts, and another one is not taken fo
   assert.equal([claim(bed), bed.got()], ['Bound', [ip]]);
 });
 
-test('D12: an address that was made for a claim that never had it is deleted under Retain as well', async () => {
+test('D12, race 4: an address that was made for a claim that never had it is deleted under Retain as well', async () => {
   const bed = new LedgerBed();
   bed.class();
   const { metadata } = bed.claim();
@@ -291,6 +291,16 @@ test('Q3: a delay is a Go duration; nothing is at once, absent is never', () => 
   for (const releaseDelay of ['-1h', '1d', '3600', ''])
     assert.ok(bed.refusal('IPAddressClass', 'x', { provisioner: 'p', releaseDelay }).length > 10, releaseDelay);
   bed.class('zero', { releaseDelay: '0s' });
+});
+
+test('D19: that a quota counts claims, and not addresses, is told', () => {
+  const page = readFileSync(new URL('../../docs/addresses.md', import.meta.url), 'utf8');
+  assert.match(page, /count\/ipaddressclaims\.local\.sdn\.cozystack\.io`: a `Dual` claim is one, with two addresses/);
+});
+
+test('D41: what a hold costs is told', () => {
+  const page = readFileSync(new URL('../../docs/addresses.md', import.meta.url), 'utf8');
+  assert.match(page, /each costs a Service and a cluster address, and counts in a quota on `services\.loadbalancers`/);
 });
 
 scenario('Q4: a claim of the same name gets a released address back only if it asks for it', async (bed) => {

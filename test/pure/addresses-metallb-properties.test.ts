@@ -17,11 +17,12 @@ import { classSpec, collectGarbage, ingressOf, MetallbModel } from './addresses-
 import { ledgerObject } from './addresses-model.ts';
 import { seededRandom } from './virtualClock.ts';
 
-/** I1 to I13 with core, driver and MetalLB over random interleavings. `KEELSON_TEST_SEED` runs one seed alone. */
+/** Invariants with core, driver and MetalLB over random interleavings. `KEELSON_TEST_SEED` runs one seed alone. */
 
 const given = process.env.KEELSON_TEST_SEED;
 const seeds = given === undefined ? Array.from({ length: 60 }, (_, n) => n + 1) : [Number(given)];
 const stepsPerRun = 1_200;
+const ids = 'E10, I1, I2, I3, I4, I5, I7, I8, I9, I10, I11, I13';
 const rough: ChaosOptions['faults'] = { before: 0.04, after: 0.04, death: 0.002 };
 const smooth: ChaosOptions['faults'] = { before: 0, after: 0, death: 0 };
 const kinds = [...ledgerKinds, 'Service', 'IPAddressPool', 'L2Advertisement'];
@@ -90,7 +91,7 @@ const met = new Map<string, number>();
 const count = (key: string): void => void met.set(key, (met.get(key) ?? 0) + 1);
 
 for (const seed of seeds)
-  test(`seed ${seed}: invariants hold at every step, and everything comes to rest`, async () => {
+  test(`${ids}: seed ${seed}: invariants hold at every step, and everything comes to rest`, async () => {
     const run = begin(seed);
     const { chaos, metallb } = run;
     const started = performance.now();

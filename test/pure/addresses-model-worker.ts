@@ -10,8 +10,10 @@ export class ModelWorker<Key extends string, Any extends View, Known extends Eng
   readonly events: { about: string; type: string; reason: string; note: string }[] = [];
   readonly reads: string[] = [];
   passes = 0;
-  /** Fails every write from now on. */
+  /** Kind of which every write is refused. */
   refuses: string | undefined;
+  /** Called right before a write is sent, with its line; what it throws ends the process. */
+  before: ((line: string) => void) | undefined;
   #engine: LedgerEngine<Key, Any, Known>;
   readonly #queue = new Set<Key>();
   readonly #timers = new Map<Key, number>();
@@ -63,7 +65,9 @@ export class ModelWorker<Key extends string, Any extends View, Known extends Eng
       async (...args: Args): Promise<T | { type: 'refused'; message: string }> => {
         const [first] = args as unknown as [KubeObject];
         if (this.refuses === first.kind) return { type: 'refused', message: 'no' };
-        this.writes.push(`${what} ${first.kind} ${first.metadata.name}`);
+        const line = `${what} ${first.kind} ${first.metadata.name}`;
+        this.before?.(line);
+        this.writes.push(line);
         return call(...args);
       };
     return new LedgerEngine<Key, Any, Known>({
