@@ -3,7 +3,7 @@ import { ingressOf, MetallbModel } from '../pure/addresses-metallb-model.ts';
 import { ModelServer } from '../pure/addresses-model.ts';
 import { seededRandom } from '../pure/virtualClock.ts';
 import { until } from './kubeBed.ts';
-import type { MetalLb } from './metallb-bed.ts';
+import type { Controller, MetalLb } from './metallb-bed.ts';
 import { pinKey, poolKey, type Services } from './metallb-services.ts';
 
 /**
@@ -26,7 +26,7 @@ export type Step =
   | { readonly type: 'pool'; readonly name: string; readonly addresses: readonly string[]; readonly auto: boolean }
   | { readonly type: 'restart' };
 
-/** Networks that each pool has in turn; they never overlap. Of two pools that choose by themselves nobody knows which one is asked. */
+/** Networks that each pool has in turn: of different sizes, so that it shows which it has; they never overlap. Of two pools that choose by themselves nobody knows which one is asked. */
 export const poolsOfHistory: readonly { name: string; auto: boolean; networks: readonly (readonly string[])[] }[] = [
   {
     name: 'any',
@@ -34,7 +34,7 @@ export const poolsOfHistory: readonly { name: string; auto: boolean; networks: r
     networks: [
       ['203.0.113.128/30', '2001:db8:128::/126'],
       ['203.0.113.128/31', '2001:db8:128::/127'],
-      ['203.0.113.130/31', '2001:db8:128::2/127'],
+      ['203.0.113.130/31', '2001:db8:128::2/128'],
     ],
   },
   {
@@ -114,6 +114,14 @@ export class History {
   }
 }
 
+const sizeOf = (networks: readonly string[]): number | undefined =>
+  networks.length === 0
+    ? undefined
+    : networks.reduce(
+        (sum, network) => sum + 2 ** ((network.includes(':') ? 128 : 32) - Number(network.split('/')[1])),
+        0,
+      );
+
 /** What each Service has. */
 export const outcome = (objects: readonly KubeObject[]): string =>
   objects
@@ -188,8 +196,9 @@ function change(server: ModelServer, step: Step): void {
 /** The step taken by the server that MetalLB looks at. */
 export async function taken(
   step: Exclude<Step, { type: 'restart' }>,
-  { services, metallb, objects }: { services: Services; metallb: MetalLb; objects: readonly KubeObject[] },
+  at: { services: Services; metallb: MetalLb; controller: Controller; objects: readonly KubeObject[] },
 ): Promise<void> {
+  const { services, metallb, controller, objects } = at;
   switch (step.type) {
     case 'create':
       return services.create(step.name, step);
@@ -204,9 +213,12 @@ export async function taken(
       return services.remove(step.name);
     case 'pool': {
       const isThere = objects.some(({ kind, metadata }) => kind === 'IPAddressPool' && metadata.name === step.name);
-      if (isThere && step.addresses.length === 0) return metallb.removePool(step.name);
-      if (isThere) return metallb.setAddresses(step.name, step.addresses);
-      return step.addresses.length === 0 ? undefined : metallb.pool(step.name, step.addresses, step.auto);
+      if (isThere && step.addresses.length === 0) await metallb.removePool(step.name);
+      else if (isThere) await metallb.setAddresses(step.name, step.addresses);
+      else if (step.addresses.length > 0) await metallb.pool(step.name, step.addresses, step.auto);
+      // It looks at pools beside its work on Services.
+      const size = sizeOf(step.addresses);
+      return until(`pool ${step.name} to be known`, async () => (await controller.capacity(step.name)) === size);
     }
   }
 }

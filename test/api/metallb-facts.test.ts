@@ -286,7 +286,7 @@ test('the model of MetalLB ends up where MetalLB does, after every step of a ran
   const count = (what: string): void => void met.set(what, (met.get(what) ?? 0) + 1);
   const take = async (step: Step): Promise<void> => {
     const before = history.objects;
-    if (step.type !== 'restart') await taken(step, { services: s, metallb: main, objects: before });
+    if (step.type !== 'restart') await taken(step, { services: s, metallb: main, controller, objects: before });
     else {
       await controller.kill();
       controller = await main.start();
