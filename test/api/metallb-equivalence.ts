@@ -141,7 +141,7 @@ function without<T>(members: Readonly<Record<string, T | null>>): Record<string,
 }
 
 /** The step taken by the model, which looks at Services in the order that `first` gives. */
-export function modelled(
+function modelled(
   objects: readonly KubeObject[],
   step: Step,
   first?: (keys: readonly string[]) => string | undefined,

@@ -2,7 +2,7 @@
 
 type Types = Readonly<Record<string, 'Normal' | 'Warning'>>;
 
-const types: Readonly<Record<string, Types>> = {
+export const eventTypes: Readonly<Record<string, Types>> = {
   IPAddressClaim: {
     ClassNotFound: 'Warning',
     NoDefaultClass: 'Warning',
@@ -56,6 +56,6 @@ const types: Readonly<Record<string, Types>> = {
 
 /** Throws for an Event of another type than it is to have, or that there is none of. */
 export function checkEvent(kind: string, type: string, reason: string): void {
-  const wanted = types[kind]?.[reason];
+  const wanted = eventTypes[kind]?.[reason];
   if (wanted !== type) throw new Error(`Event ${reason} of ${kind} is ${type}, and is to be ${wanted ?? 'none'}`);
 }
