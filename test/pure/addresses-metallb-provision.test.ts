@@ -1,5 +1,6 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { addressAnnotations } from '../../constructs/api/addresses.ts';
 import { objectsOf } from '../../constructs/lib/json.ts';
 import { driverFinalizer } from '../../executor/addresses/metallb/names.ts';
 import { ip, MetallbBed, one, provisioned, scenario } from './addresses-metallb-bed.ts';
@@ -353,7 +354,7 @@ test('P8: a process that dies before any write of a recording is followed by one
   }
 });
 
-scenario('K6: for a new claim of a class that is going nothing is asked', async (bed) => {
+scenario('K6: for a claim of a class that is going nothing is asked, stamped or not', async (bed) => {
   await provisioned(bed);
   bed.delete('IPAddressClass', 'public');
   await bed.settle();
@@ -361,6 +362,13 @@ scenario('K6: for a new claim of a class that is going nothing is asked', async 
   bed.claim('late');
   await bed.settle();
   assert.equal([bed.holds(), bed.phase('IPAddressClaim', 'late')], [before, 'Pending']);
+  // The core has resolved it in the moment before.
+  bed.runs.core = false;
+  bed.annotate('IPAddressClaim', 'late', addressAnnotations.provisioner, driver);
+  bed.editStatus('IPAddressClaim', 'late', { className: 'public' });
+  await bed.settle();
+  assert.equal(bed.holds(), before);
+  bed.runs.core = true;
 });
 
 scenario('C25: around a loss the driver asks for nothing', async (bed) => {
