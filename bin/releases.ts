@@ -36,7 +36,7 @@ const conditionOf = (release: ReleaseView, type: string): Condition | undefined 
   release.status.conditions?.find((condition) => condition.type === type);
 
 /** Reasons that do not pass while somebody only watches: a person has to do something. */
-const resting = new Set(['ApprovalRequired', 'PhaseSuspended', 'PlanOnly', 'Paused', 'Held']);
+const resting = new Set(['ApprovalRequired', 'PhaseSuspended', 'PlanOnly', 'Paused', 'ReleaseHeld']);
 
 /**
  * Whether there is anything to wait for. `done`: ready, or as far as gates that are bypassed let it be known; `stuck`: it

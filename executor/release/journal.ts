@@ -243,7 +243,7 @@ export class Journal {
     const said =
       hold === undefined
         ? { reason: 'Paused', message: 'paused by the spec; nothing is written' }
-        : { reason: 'Held', message: `held by annotation keelson.dev/hold: ${hold}; nothing is written` };
+        : { reason: 'ReleaseHeld', message: `held by annotation keelson.dev/hold: ${hold}; nothing is written` };
     this.outcome({ kind: 'paused', ...said });
   }
 

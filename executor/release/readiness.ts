@@ -136,7 +136,7 @@ function claim(object: KubeObject): Readiness {
   const { phase } = objectOf(object.status);
   if (phase === 'Bound') return ready;
   if (phase === 'Lost') return failed('ClaimLost', 'its volume is lost');
-  return waiting('ClaimNotBound', `it is ${typeof phase === 'string' ? phase : 'Pending'}`);
+  return waiting('VolumeClaimNotBound', `it is ${typeof phase === 'string' ? phase : 'Pending'}`);
 }
 
 /** CRDs: Established, and their names accepted. */

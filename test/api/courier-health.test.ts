@@ -145,7 +145,11 @@ const odd: readonly (readonly [name: string, object: unknown, status: ArgoReadin
   ['paused without conditions', courierObject(releaseKind, status(null), { paused: true }), 'Suspended'],
   ['suspended, as others say it', courierObject(releaseKind, status([]), { suspend: true }), 'Suspended'],
   ['paused is a text', courierObject(releaseKind, status([condition('Ready', 'True')]), { paused: 'yes' }), 'Healthy'],
-  ['held', courierObject(releaseKind, status([condition('Progressing', 'False', { reason: 'Held' })])), 'Suspended'],
+  [
+    'held',
+    courierObject(releaseKind, status([condition('Progressing', 'False', { reason: 'ReleaseHeld' })])),
+    'Suspended',
+  ],
   ['paused, and not yet seen to be', courierObject(releaseKind, status([], 3), { paused: true }), 'Progressing'],
   [
     'stalled, whatever Ready says',

@@ -43,6 +43,8 @@ interface Settings {
 export interface Controller extends Component {
   /** Whether it takes the pools as they are for wrong, and works with what was right before; undefined while it has not looked. */
   stale(): Promise<boolean | undefined>;
+  /** How many addresses a pool has as it knows it; undefined: it knows none of the name. */
+  capacity(pool: string): Promise<number | undefined>;
 }
 
 /** One installation of MetalLB: a namespace with its pools, and the account of its controller. */
@@ -180,17 +182,19 @@ export async function metalLb(server: ApiServer): Promise<MetalLb> {
         ],
         directory,
       );
+      const gauge = async (name: string): Promise<number | undefined> => {
+        component.alive();
+        const reply = await fetch(`http://127.0.0.1:${port}/metrics`).catch(() => undefined);
+        const line = (await reply?.text())?.split('\n').find((one) => one.startsWith(`metallb_${name} `));
+        return line === undefined ? undefined : Number(line.split(' ')[1]);
+      };
       return {
         ...component,
         async stale() {
-          component.alive();
-          const reply = await fetch(`http://127.0.0.1:${port}/metrics`).catch(() => undefined);
-          const text = (await reply?.text()) ?? '';
-          const value = (name: string): string | undefined =>
-            text.match(new RegExp(`^metallb_k8s_client_${name} (\\d)$`, 'm'))?.[1];
-          if (value('config_stale_bool') === '1') return true;
-          return value('config_loaded_bool') === '1' ? false : undefined;
+          if ((await gauge('k8s_client_config_stale_bool')) === 1) return true;
+          return (await gauge('k8s_client_config_loaded_bool')) === 1 ? false : undefined;
         },
+        capacity: (pool) => gauge(`allocator_addresses_total{pool="${pool}"}`),
       };
     },
     async pool(name, addresses, autoAssign = false) {

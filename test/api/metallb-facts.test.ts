@@ -1,8 +1,10 @@
 // time limit: 120s
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { seededRandom } from '../pure/virtualClock.ts';
 import { until } from './kubeBed.ts';
 import { metalLb, metalLbServer, withWebhook } from './metallb-bed.ts';
+import { agreed, History, linesAfter, outcome, poolsOfHistory, type Step, taken } from './metallb-equivalence.ts';
 import { pinKey, poolKey, type Services, services } from './metallb-services.ts';
 
 /** What the MetalLB driver takes for granted, asked of MetalLB's own controller. */
@@ -41,11 +43,12 @@ async function pool(...addresses: string[]): Promise<string> {
   return name;
 }
 
-/** Everything that was written until now has been looked at: MetalLB has one worker, and an allocation wakes nobody. */
+/** Everything that was written until now has been looked at: MetalLB has one worker, and one that moves wakes nobody. */
 async function settled(): Promise<void> {
-  const name = `probe-${++probes}`;
-  await probing.create(name, { annotations: { [poolKey]: 'probes' } });
-  await until(`${name} to have an address`, async () => (await probing.get(name)).ips.length === 1);
+  const ip = `198.19.0.${250 + (++probes % 2)}`;
+  if (probes === 1) await probing.create('probe', pinned(ip));
+  else await probing.annotate('probe', pinned(ip).annotations);
+  await probing.has('probe', ip);
 }
 
 /** Nothing is assigned, and MetalLB has looked. */
@@ -272,6 +275,49 @@ test('after a restart a hold without an address, and whoever waits for any, get 
     const all = [...(await s.get('hold')).ips, ...(await s.get('allocation')).ips];
     return all.join() === '203.0.113.90';
   });
+});
+
+test('the model of MetalLB ends up where MetalLB does, after every step of a random history', async () => {
+  const s = await tenant();
+  const seed = Number(process.env.KEELSON_TEST_SEED ?? '20261130');
+  const history = new History(seededRandom(seed));
+  const started = performance.now();
+  const met = new Map<string, number>();
+  const count = (what: string): void => void met.set(what, (met.get(what) ?? 0) + 1);
+  const take = async (step: Step): Promise<void> => {
+    const before = history.objects;
+    if (step.type !== 'restart') await taken(step, { services: s, metallb: main, controller, objects: before });
+    else {
+      await controller.kill();
+      controller = await main.start();
+    }
+    history.objects = await agreed({ objects: before, step, look: s.list, settled });
+    count(step.type);
+    const own = 'name' in step ? step.name : '';
+    for (const line of linesAfter(outcome(before), outcome(history.objects)))
+      count(line.startsWith(`${own}: `) ? 'a change of its own' : 'a change of another');
+  };
+  try {
+    for (const { name, auto, networks } of poolsOfHistory)
+      await take({ type: 'pool', name, auto, addresses: networks[0] ?? [] });
+    for (let n = 1; n <= 50; n += 1) await take(n === 30 ? { type: 'restart' } : history.next());
+  } catch (error) {
+    console.error(`seed ${seed}`);
+    throw error;
+  } finally {
+    for (const { kind, metadata } of history.objects)
+      if (kind === 'IPAddressPool') await main.removePool(metadata.name ?? '');
+  }
+  const told = JSON.stringify([...met]);
+  for (const [what, least] of [
+    ['create', 5],
+    ['annotate', 10],
+    ['remove', 3],
+    ['a change of its own', 10],
+    ['a change of another', 2],
+  ] as const)
+    assert.ok((met.get(what) ?? 0) >= least, `${what}: ${told}`);
+  console.log(`${((performance.now() - started) / 1000).toFixed(1)} s: ${told}`);
 });
 
 test('with --lb-class it serves that class alone, and without one those that have none', async () => {

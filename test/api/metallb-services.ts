@@ -1,4 +1,5 @@
 import type { JsonObject } from '../../constructs/lib/json.ts';
+import type { KubeObject } from '../../executor/kube/types.ts';
 import { freshNamespace } from '../apiserver/namespace.ts';
 import type { ApiServer } from '../apiserver/server.ts';
 import { until } from './kubeBed.ts';
@@ -21,6 +22,7 @@ export interface Services {
   patch(name: string, body: JsonObject): Promise<void>;
   remove(name: string): Promise<void>;
   get(name: string): Promise<{ readonly annotations: Readonly<Record<string, string>>; readonly ips: string[] }>;
+  list(): Promise<KubeObject[]>;
   /** Waits until a Service has exactly these addresses, in this order. */
   has(name: string, ...ips: readonly string[]): Promise<void>;
   /** Waits for an Event of a Service and returns its message. */
@@ -57,6 +59,10 @@ export async function services({ admin }: ApiServer): Promise<Services> {
     annotate: (name, annotations) => patch(name, { metadata: { annotations } }),
     async remove(name) {
       await admin.expect('DELETE', `${collection}/${name}`);
+    },
+    async list() {
+      const { body } = await admin.expect('GET', collection);
+      return (body.items as KubeObject[]).map((one) => ({ ...one, apiVersion: 'v1', kind: 'Service' }));
     },
     async has(name, ...ips) {
       let last: string[] = [];

@@ -123,7 +123,7 @@ test('inside: a pause waits for the end of the span, a suspended phase and a hol
     await bed.applyRelease(b);
     await bed.untilStatus(
       'a hold stops at once',
-      (s) => s.condition('Progressing')?.reason === 'Held' && insideSpan(s),
+      (s) => s.condition('Progressing')?.reason === 'ReleaseHeld' && insideSpan(s),
     );
     await systemClock.sleep(400);
     assert.is(await mapValue(bed, 'c'), 'A');

@@ -34,22 +34,25 @@ test('A3: before the claim has taken it, the phase of an address that names it i
   bed.class();
   bed.claim();
   bed.address('203.0.113.7', { claimRef });
-  bed.deliver();
-  await bed.pass(`IPAddress ${ip}`);
+  bed.core.deliver();
+  await bed.core.pass(`IPAddress ${ip}`);
   assert.equal([phase(bed), bound(bed)], [undefined, 'False/ClaimPending']);
 });
 
-scenario('A4 and R9: an address before its claim is released, and no later claim of that name gets it', async (bed) => {
-  bed.class();
-  bed.address('203.0.113.7', { claimRef });
-  await bed.settle();
-  assert.equal([phase(bed), bound(bed), bed.claimRef(ip)], ['Released', 'False/Released', claimRef]);
-  assert.equal(bed.reasons(ip), ['Reclaimed']);
-  bed.claim();
-  await bed.settle();
-  assert.equal([phase(bed), bed.phase('IPAddressClaim', 'web')], ['Released', 'Pending']);
-  assert.equal(bed.reasons(ip), ['Reclaimed']);
-});
+scenario(
+  'A4, race 9: an address before its claim is released, and no later claim of that name gets it',
+  async (bed) => {
+    bed.class();
+    bed.address('203.0.113.7', { claimRef });
+    await bed.settle();
+    assert.equal([phase(bed), bound(bed), bed.claimRef(ip)], ['Released', 'False/Released', claimRef]);
+    assert.equal(bed.reasons(ip), ['Reclaimed']);
+    bed.claim();
+    await bed.settle();
+    assert.equal([phase(bed), bed.phase('IPAddressClaim', 'web')], ['Released', 'Pending']);
+    assert.equal(bed.reasons(ip), ['Reclaimed']);
+  },
+);
 
 scenario('A5: the same under Delete: it is deleted', async (bed) => {
   bed.class();
@@ -60,7 +63,7 @@ scenario('A5: the same under Delete: it is deleted', async (bed) => {
 });
 
 for (const reclaimPolicy of ['Retain', 'Delete'])
-  scenario(`A6 and R2: an address of a former claim of the name is reclaimed (${reclaimPolicy})`, async (bed) => {
+  scenario(`A6, race 2: an address of a former claim of the name is reclaimed (${reclaimPolicy})`, async (bed) => {
     bed.class();
     bed.claim();
     bed.address('203.0.113.7', { claimRef: { ...claimRef, uid: 'former' }, reclaimPolicy });
@@ -68,20 +71,24 @@ for (const reclaimPolicy of ['Retain', 'Delete'])
     assert.is(bed.phase('IPAddressClaim', 'web'), 'Pending');
     if (reclaimPolicy === 'Delete') assert.is(bed.find('IPAddress', ip), undefined);
     else assert.equal([phase(bed), bed.claimRef(ip)], ['Released', { ...claimRef, uid: 'former' }]);
+    assert.equal(bed.reasons(ip), ['Reclaimed']);
   });
 
 for (const state of ['Conflict', 'Lost'])
   for (const ref of [undefined, claimRef])
-    scenario(`A7: ${state} is left to the driver, ${ref === undefined ? 'free' : 'with a claim'}`, async (bed) => {
-      bed.class();
-      if (ref !== undefined) bed.claim();
-      bed.address('203.0.113.7');
-      await bed.settle();
-      bed.editStatus('IPAddress', ip, { phase: state });
-      const before = bed.live('IPAddress', ip);
-      await bed.settle();
-      assert.equal(bed.live('IPAddress', ip), before);
-    });
+    scenario(
+      `A7, race 11: ${state} is left to the driver, ${ref === undefined ? 'free' : 'with a claim'}`,
+      async (bed) => {
+        bed.class();
+        if (ref !== undefined) bed.claim();
+        bed.address('203.0.113.7');
+        await bed.settle();
+        bed.editStatus('IPAddress', ip, { phase: state });
+        const before = bed.live('IPAddress', ip);
+        await bed.settle();
+        assert.equal(bed.live('IPAddress', ip), before);
+      },
+    );
 
 for (const text of ['not-an-ip', '', '1.2.3', '010.0.0.1', 'fe80::1%eth0'])
   scenario(`A8: what is stored as '${text}' is never anybody's`, async (bed) => {
@@ -101,17 +108,20 @@ for (const text of ['not-an-ip', '', '1.2.3', '010.0.0.1', 'fe80::1%eth0'])
     assert.is(bed.phase('IPAddressClaim', 'web'), 'Pending');
   });
 
-scenario('A9: an address is not deleted under its claim', async (bed) => {
-  await held(bed);
-  bed.delete('IPAddress', ip);
-  await bed.settle();
-  assert.equal(bed.live('IPAddress', ip).metadata.finalizers, [finalizers.address]);
-  assert.equal(bed.reasons(ip), ['DeletionBlocked']);
-  assert.equal([bed.phase('IPAddressClaim', 'web'), bed.got()], ['Bound', [ip]]);
-  bed.delete('IPAddressClaim', 'web');
-  await bed.settle();
-  assert.is(bed.find('IPAddress', ip), undefined);
-});
+scenario(
+  'A9, race 6: an address is not deleted under its claim, and goes with it under Retain as well',
+  async (bed) => {
+    await held(bed);
+    bed.delete('IPAddress', ip);
+    await bed.settle();
+    assert.equal(bed.live('IPAddress', ip).metadata.finalizers, [finalizers.address]);
+    assert.equal(bed.reasons(ip), ['DeletionBlocked']);
+    assert.equal([bed.phase('IPAddressClaim', 'web'), bed.got()], ['Bound', [ip]]);
+    bed.delete('IPAddressClaim', 'web');
+    await bed.settle();
+    assert.is(bed.find('IPAddress', ip), undefined);
+  },
+);
 
 for (const state of ['Released', 'Available'])
   scenario(`A10: an address that is ${state} goes at once`, async (bed) => {
@@ -211,7 +221,7 @@ scenario('A19: a delay that is made shorter counts for what is released', async 
 test('a delay of weeks is waited for in days, since no timer holds it', async () => {
   const bed = new LedgerBed();
   await released(bed, { releaseDelay: '720h' });
-  const plan = planAddress(bed.engine.ledger, ip, bed.now);
+  const plan = planAddress(bed.core.ledger, ip, bed.now);
   assert.is(plan.againMs, 24 * hour);
   for (let day = 1; day < 30; day += 1) await bed.wait(24 * hour);
   assert.is(phase(bed), 'Released');
@@ -229,7 +239,7 @@ scenario('A21: under Delete there is no delay', async (bed) => {
 scenario('A22: a delay that ended while nothing ran ends at the first look', async (bed) => {
   await released(bed, { releaseDelay: '1h' });
   bed.now += 5 * hour;
-  bed.restart();
+  bed.core.restart();
   await bed.settle();
   assert.is(phase(bed), 'Available');
 });
@@ -304,9 +314,9 @@ scenario('a claim that the watch does not show yet does not lose its address', a
     claimRef: { ...claimRef, uid: metadata.uid ?? '' },
     reclaimPolicy: 'Delete',
   });
-  bed.engine.seen(made);
-  await bed.pass(`IPAddress ${ip}`);
-  assert.ok(bed.reads.includes('IPAddressClaim'));
+  bed.core.seen(made);
+  await bed.core.pass(`IPAddress ${ip}`);
+  assert.ok(bed.core.reads.includes('IPAddressClaim'));
   await bed.settle();
   assert.is(phase(bed), 'Bound');
 });

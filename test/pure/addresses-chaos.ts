@@ -266,6 +266,12 @@ export class Chaos {
     this.#processes[nth] = new Process(this, own.worker);
   }
 
+  /** Every process dies, and what comes after it looks at everything. */
+  restart(): void {
+    for (const nth of this.#processes.keys()) this.die(nth);
+    this.wakeAll();
+  }
+
   /** How long until something is due by time alone; undefined: nothing is. */
   get due(): number | undefined {
     const times = this.#processes.flatMap(({ timers }) => [...timers.values()]);

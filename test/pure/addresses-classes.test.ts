@@ -1,7 +1,12 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { addressFinalizers as finalizers } from '../../constructs/api/addresses.ts';
+import type { JsonObject } from '../../constructs/lib/json.ts';
+import { coreControllers } from '../../executor/addresses/core/controllers.ts';
+import { LedgerStore } from '../../executor/addresses/ledger.ts';
+import type { KubeObject } from '../../executor/kube/types.ts';
 import { held, type LedgerBed, released, scenario } from './addresses-bed.ts';
+import { ledgerObject, provisioner } from './addresses-model.ts';
 
 /** Classes, by the ids of the catalogue. */
 
@@ -22,7 +27,7 @@ scenario('K2: a class goes with its last address, by itself', async (bed) => {
   bed.delete('IPAddressClass', 'public');
   await bed.settle();
   assert.equal(
-    bed.events
+    bed.core.events
       .filter(({ about }) => about === 'public')
       .map(({ type, reason, note }) => [type, reason, note.includes(ip)]),
     [['Warning', 'ClassInUse', true]],
@@ -55,7 +60,7 @@ for (const state of ['Pending', 'Available', 'Bound', 'Released', 'Conflict', 'L
     assert.equal(bed.reasons('public'), ['ClassInUse']);
   });
 
-scenario('K4 and R7: claims alone do not hold a class', async (bed) => {
+scenario('K4, race 7: claims alone do not hold a class', async (bed) => {
   bed.class();
   bed.claim();
   await bed.settle();
@@ -73,6 +78,7 @@ scenario('K6 and Q6: a class that is going serves no new claim', async (bed) => 
   bed.claim('mail');
   await bed.settle();
   assert.is(bed.condition('IPAddressClaim', 'mail', 'ClassResolved'), 'False/ClassNotFound');
+  assert.is(bed.live('IPAddressClaim', 'mail').metadata.annotations, undefined, 'no driver is to serve it');
   assert.equal([phase(bed), bed.phase('IPAddressClaim', 'mail')], ['Available', 'Pending']);
 });
 
@@ -82,19 +88,39 @@ scenario('a class with many addresses names some and counts the rest', async (be
   await bed.settle();
   bed.delete('IPAddressClass', 'public');
   await bed.settle();
-  assert.match(bed.events.find(({ reason }) => reason === 'ClassInUse')?.note ?? '', /ip-203-0-113-7 and 2 more/);
+  assert.match(bed.core.events.find(({ reason }) => reason === 'ClassInUse')?.note ?? '', /ip-203-0-113-7 and 2 more/);
 });
 
 scenario('a class that looks unused is looked at anew before it goes', async (bed) => {
   bed.class();
   await bed.settle();
   bed.delete('IPAddressClass', 'public');
-  bed.deliver();
+  bed.core.deliver();
   // Made by a driver, and not told by the watch yet.
   bed.address('203.0.113.7');
-  await bed.pass('IPAddressClass public');
+  await bed.core.pass('IPAddressClass public');
   assert.ok(bed.live('IPAddressClass', 'public'));
   assert.equal(bed.reasons('public'), ['ClassInUse']);
+});
+
+test('I3: what the parameters of a class say is not looked at', () => {
+  const ledger = new LedgerStore();
+  const put = (object: KubeObject): void => {
+    const metadata = { ...object.metadata, uid: `u-${object.kind}`, resourceVersion: '1' };
+    ledger.put({ ...object, metadata });
+  };
+  const spec = {
+    provisioner,
+    reclaimPolicy: 'Retain',
+    get parameters(): JsonObject {
+      throw new Error('it was looked at');
+    },
+  };
+  put(ledgerObject('IPAddressClass', 'public', spec));
+  put(ledgerObject('IPAddressClaim', 'web', { className: 'public', family: 'IPv4' }));
+  put(ledgerObject('IPAddress', ip, { className: 'public', address: '203.0.113.7', source: { fromClass: {} } }));
+  for (const key of ['IPAddressClass public', 'IPAddressClaim tenant-a/web', `IPAddress ${ip}`] as const)
+    assert.ok(coreControllers.plan(ledger, key, 0).actions.length > 0, key);
 });
 
 test.run();

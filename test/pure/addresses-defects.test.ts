@@ -104,7 +104,7 @@ scenario('D4: what holds on is told once', async (bed) => {
     await bed.settle();
     await bed.quiet();
   }
-  const of = (reason: string): number => bed.events.filter((event) => event.reason === reason).length;
+  const of = (reason: string): number => bed.core.events.filter((event) => event.reason === reason).length;
   assert.equal([of('ClassNotFound'), of('InvalidAddress'), of('DeletionBlocked')], [1, 1, 1]);
 });
 
@@ -167,8 +167,8 @@ test('D9: an address is protected from the match on', async () => {
   bed.address('203.0.113.7');
   await bed.settle();
   bed.claim();
-  bed.deliver();
-  await bed.pass('IPAddressClaim tenant-a/web');
+  bed.core.deliver();
+  await bed.core.pass('IPAddressClaim tenant-a/web');
   assert.is(address(bed), 'Available');
   bed.delete('IPAddress', ip);
   await bed.settle();
@@ -198,7 +198,7 @@ for (const state of ['Conflict', 'Lost']) {
     },
   );
 
-  scenario(`D10: a claim that vanishes under ${state} has its address reclaimed`, async (bed) => {
+  scenario(`D10, race 5: a claim that vanishes under ${state} has its address reclaimed`, async (bed) => {
     await held(bed, { reclaimPolicy: 'Delete' });
     bed.editStatus('IPAddress', ip, { phase: state });
     await vanish(bed);
@@ -217,7 +217,7 @@ scenario('D11: an address that was named counts, and another one is not taken fo
   assert.equal([claim(bed), bed.got()], ['Bound', [ip]]);
 });
 
-test('D12: an address that was made for a claim that never had it is deleted under Retain as well', async () => {
+test('D12, race 4: an address that was made for a claim that never had it is deleted under Retain as well', async () => {
   const bed = new LedgerBed();
   bed.class();
   const { metadata } = bed.claim();
@@ -262,7 +262,7 @@ scenario('D15: a loss is a warning', async (bed) => {
   bed.editStatus('IPAddress', ip, { phase: 'Lost' });
   await bed.settle();
   assert.equal(
-    bed.events.filter(({ reason }) => reason === 'Lost').map(({ type }) => type),
+    bed.core.events.filter(({ reason }) => reason === 'Lost').map(({ type }) => type),
     ['Warning'],
   );
 });
@@ -293,6 +293,16 @@ test('Q3: a delay is a Go duration; nothing is at once, absent is never', () => 
   bed.class('zero', { releaseDelay: '0s' });
 });
 
+test('D19: that a quota counts claims, and not addresses, is told', () => {
+  const page = readFileSync(new URL('../../docs/addresses.md', import.meta.url), 'utf8');
+  assert.match(page, /count\/ipaddressclaims\.local\.sdn\.cozystack\.io`: a `Dual` claim is one, with two addresses/);
+});
+
+test('D41: what a hold costs is told', () => {
+  const page = readFileSync(new URL('../../docs/addresses.md', import.meta.url), 'utf8');
+  assert.match(page, /each costs a Service and a cluster address, and counts in a quota on `services\.loadbalancers`/);
+});
+
 scenario('Q4: a claim of the same name gets a released address back only if it asks for it', async (bed) => {
   await held(bed);
   bed.delete('IPAddressClaim', 'web');
@@ -313,7 +323,7 @@ scenario('Q5: refusals and a class in use are warnings', async (bed) => {
   await bed.settle();
   for (const reason of ['PreBindingRefused', 'ClassInUse'])
     assert.equal(
-      bed.events.filter((event) => event.reason === reason).map(({ type }) => type),
+      bed.core.events.filter((event) => event.reason === reason).map(({ type }) => type),
       ['Warning'],
       reason,
     );

@@ -5,7 +5,7 @@ import { readIP } from '../../constructs/lib/ip.ts';
 import { deepEqual, isObject, type JsonObject } from '../../constructs/lib/json.ts';
 import type { KubeObject } from '../../executor/kube/types.ts';
 import { phaseOf, refOf } from './addresses-actors.ts';
-import type { WorkerWrite } from './addresses-chaos.ts';
+import type { Chaos, WorkerWrite } from './addresses-chaos.ts';
 import type { ModelServer } from './addresses-model.ts';
 
 /** Invariants of the ledger by their ids, asked of every write of the core and of every state. */
@@ -117,6 +117,27 @@ export function checkState(server: ModelServer): void {
 
 const requested = (claim: KubeObject): string[] =>
   claim.spec?.family === 'Dual' ? ['IPv4', 'IPv6'] : [String(claim.spec?.family)];
+
+/** I11 at rest: looking at everything twice writes and says nothing. */
+export async function checkQuiet(chaos: Chaos): Promise<void> {
+  // A process says once what holds; from then on only what changes.
+  chaos.wakeAll();
+  await chaos.settle();
+  const [writes, events] = [chaos.writes, chaos.events];
+  for (let n = 0; n < 2; n += 1) {
+    chaos.wakeAll();
+    await chaos.settle();
+  }
+  assert.equal([chaos.writes, chaos.events], [writes, events], 'I11');
+}
+
+/** At rest other processes find nothing to do: nothing was in memory alone. */
+export async function checkSuccessors(chaos: Chaos): Promise<void> {
+  const { writes } = chaos;
+  chaos.restart();
+  await chaos.settle();
+  assert.is(chaos.writes, writes, 'another process writes');
+}
 
 /** What a claim shows; I1 says that it is what the ledger holds. */
 export const shown = (claim: KubeObject): string[] =>

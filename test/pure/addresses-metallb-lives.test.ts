@@ -59,11 +59,23 @@ scenario('X5: the label of placeholders means nothing elsewhere', async (bed) =>
   await bed.settle();
   bed.runs.driver = true;
   await bed.settle();
-  assert.equal(
-    [bed.phase('IPAddress', one), bed.driver.reasons('thief')],
-    ['Conflict', ['AddressConflict']],
-    'X8, D30: a free one too',
-  );
+  assert.equal([bed.phase('IPAddress', one), bed.driver.reasons('thief')], ['Conflict', ['AddressConflict']]);
+});
+
+scenario('X8, D30: an address that nobody has claimed is not free for the taking', async (bed) => {
+  await stock(bed);
+  assert.is(bed.phase('IPAddress', one), 'Available');
+  bed.server.remove(bed.placeholder(hold));
+  bed.runs.driver = false;
+  bed.service('thief', { pin: ip });
+  await bed.settle();
+  bed.runs.driver = true;
+  await bed.settle();
+  assert.equal([bed.phase('IPAddress', one), bed.claimRef(one)], ['Conflict', {}]);
+  assert.equal([bed.driver.reasons('thief'), bed.driver.reasons(one).at(-1)], [['AddressConflict'], 'Conflict']);
+  bed.delete('Service', 'thief');
+  await bed.settle();
+  assert.equal([bed.phase('IPAddress', one), bed.condition(one, 'Held')], ['Available', 'True/Reserved']);
 });
 
 scenario('X6, D33: an address of no class is nobody’s business, one of a class is told of', async (bed) => {
@@ -195,6 +207,56 @@ scenario('E6: removed in the order of the page, nothing is left and nothing hang
     bed.server.list().map(({ kind, metadata }) => `${kind} ${metadata.name}`),
     ['Service a'],
   );
+});
+
+for (const [what, runs] of [
+  ['up', true],
+  ['down', false],
+] as const)
+  scenario(`E7: a namespace that is deleted with its claims while the controllers are ${what}`, async (bed) => {
+    await associated(bed);
+    bed.claim('brief', { family: 'IPv6' });
+    bed.claim('waits', { addressName: 'ip-203-0-113-6' });
+    await bed.settle();
+    bed.editSpec('IPAddressClass', 'public', { reclaimPolicy: 'Delete' });
+    bed.claim('fresh');
+    await bed.settle();
+    Object.assign(bed.runs, { core: runs, driver: runs });
+    const rest = (): string[] =>
+      bed.server
+        .list()
+        .filter(({ metadata }) => metadata.namespace === 'tenant-a')
+        .map(({ metadata }) => metadata.name ?? '');
+    // As the controller of namespaces does it.
+    for (const object of bed.server.list()) if (object.metadata.namespace === 'tenant-a') bed.server.remove(object);
+    await bed.settle();
+    if (!runs) assert.equal(rest().sort(), ['brief', 'fresh', 'waits', 'web'], 'claims wait for their controller');
+    Object.assign(bed.runs, { core: true, driver: true });
+    await bed.settle();
+    assert.equal(rest(), []);
+    // By the policy of each address: that of the last one is Delete.
+    assert.equal(
+      bed.server.list('IPAddress').map(({ metadata, status }) => [metadata.name, status?.phase]),
+      [
+        [one, 'Released'],
+        ['ip-2001-db8--0', 'Released'],
+      ],
+    );
+    assert.is(bed.holds().length, 2);
+  });
+
+scenario('A15: the hold of a released address is the same before, while and after it returns', async (bed) => {
+  await provisioned(bed, {}, { releaseDelay: '1h' });
+  const before = bed.holds();
+  const from = bed.server.log.length;
+  bed.delete('IPAddressClaim', 'web');
+  await bed.settle();
+  await bed.wait(59 * 60_000);
+  assert.equal([bed.phase('IPAddress', one), bed.claimRef(one).name], ['Released', 'web']);
+  await bed.wait(60_000);
+  assert.equal([bed.phase('IPAddress', one), bed.claimRef(one), bed.holds()], ['Available', {}, before]);
+  const touched = bed.server.log.slice(from).filter(({ object }) => object.kind === 'Service');
+  assert.equal(touched, [], 'nothing was done to it');
 });
 
 scenario('a finalizer of the core that is there keeps everything else', async (bed) => {

@@ -6,7 +6,8 @@ import type { ModelServer } from './addresses-model.ts';
 
 /**
  * MetalLB's controller as far as the driver rests on it: what it gives to whom, what it keeps, whom it asks again and when.
- * What it holds is in its memory and in the status of Services; a restart leaves it the latter.
+ * What it holds is in its memory and in the status of Services; a restart leaves it the latter. Beyond it are addresses that are
+ * shared, pools that overlap, one family where two are preferred, and pools of a namespace.
  */
 
 interface Pool {
@@ -54,14 +55,15 @@ export class MetallbModel {
     this.#cursor = this.#server.log.length;
     const services = this.#server.list('Service');
     for (const service of services)
-      if (ingressOf(service).length > 0) this.#given.set(keyOf(service), ingressOf(service));
+      if (ingressOf(service).length > 0 && this.#serves(service)) this.#given.set(keyOf(service), ingressOf(service));
     for (const key of order(services.map(keyOf))) this.#queue.add(key);
   }
 
   /** Takes in what happened since. */
   deliver(): void {
-    for (const { type, object } of this.#server.log.slice(this.#cursor)) {
-      if (object.kind === 'IPAddressPool') this.#all();
+    const events = this.#server.log.slice(this.#cursor);
+    if (events.some(({ object }) => object.kind === 'IPAddressPool')) this.#poolsChanged();
+    for (const { type, object } of events) {
       if (object.kind !== 'Service') continue;
       this.#queue.add(keyOf(object));
       if (type === 'deleted' && this.#given.delete(keyOf(object))) this.#waiting();
@@ -83,7 +85,16 @@ export class MetallbModel {
     return true;
   }
 
-  #all(): void {
+  /** Services of another class are none of its business, whatever they have. */
+  #serves(service: KubeObject): boolean {
+    return objectOf(service.spec).loadBalancerClass === this.#lbClass;
+  }
+
+  /** It forgets at once what no pool holds any more, and looks at all Services. */
+  #poolsChanged(): void {
+    const pools = this.#pools();
+    for (const [key, ips] of this.#given)
+      if (!pools.some((pool) => ips.every((ip) => isIn(pool, ip)))) this.#given.delete(key);
     for (const service of this.#server.list('Service')) this.#queue.add(keyOf(service));
   }
 
@@ -108,9 +119,10 @@ export class MetallbModel {
   #converge(key: string): void {
     const [namespace = '', name = ''] = key.split('/');
     const service = this.#server.get({ kind: 'Service', namespace, name });
-    if (service === undefined) return;
-    const before = this.#given.get(key) ?? [];
-    const after = this.#wanted(service, before);
+    if (service === undefined || !this.#serves(service)) return;
+    const given = this.#given.get(key);
+    // What it has forgotten stands in the status, until it looks.
+    const after = this.#wanted(service, given ?? ingressOf(service));
     if (after.length === 0) this.#given.delete(key);
     else this.#given.set(key, after);
     if (!same(ingressOf(service), after)) {
@@ -121,38 +133,58 @@ export class MetallbModel {
       this.#server.updateStatus(service, status);
     }
     // A Service that only moves wakes nobody.
-    if (before.length > 0 && after.length === 0) this.#waiting();
+    if (given !== undefined && after.length === 0) this.#waiting();
   }
 
+  /** Addresses that a Service is to have, by what it asks for and what it has: MetalLB's own order of questions. */
   #wanted(service: KubeObject, before: readonly string[]): readonly string[] {
     const spec = objectOf(service.spec);
-    if (spec.type !== 'LoadBalancer' || spec.loadBalancerClass !== this.#lbClass) return [];
     const families = texts(spec.ipFamilies);
     const pools = this.#pools();
-    const poolName = note(service, 'address-pool');
-    const pin = (note(service, 'loadBalancerIPs') ?? '')
-      .split(',')
-      .map((one) => readIP(one.trim())?.text ?? one.trim())
-      .filter((one) => one !== '');
-    const fits = (ips: readonly string[]): boolean => same(ips.map(familyOf), families);
-    if (pin.length > 0 && (spec.loadBalancerIP !== undefined || !fits(pin)))
-      return spec.loadBalancerIP === undefined ? [] : before;
-    const isIn = (pool: Pool, ip: string): boolean => {
-      const read = readIP(ip);
-      return read !== undefined && pool.blocks.some((block) => holdsIP(block, read));
-    };
-    const allowed = poolName === undefined ? pools : pools.filter((pool) => pool.name === poolName);
-    const all = (ips: readonly string[]): boolean =>
-      ips.length > 0 && allowed.some((pool) => ips.every((ip) => isIn(pool, ip)));
-    if (before.length > 0 && (pin.length === 0 || same(pin, before)) && fits(before) && all(before)) return before;
+    if (spec.type !== 'LoadBalancer' || pools.length === 0) return [];
     const used = new Set([...this.#given].flatMap(([other, ips]) => (other === keyOf(service) ? [] : ips)));
-    if (pin.length > 0) return all(pin) && pin.every((ip) => !used.has(ip)) ? pin : [];
-    for (const pool of poolName === undefined ? pools.filter(({ autoAssign }) => autoAssign) : allowed) {
+    const poolName = note(service, 'address-pool') || undefined;
+    const wish = wishOf(service);
+    const fits = (ips: readonly string[]): boolean => same(ips.map(familyOf), families);
+    const poolOf = (ips: readonly string[]): Pool | undefined =>
+      pools.find((pool) => ips.every((ip) => isIn(pool, ip)) && !ips.some((ip) => used.has(ip)));
+    const isHome = (ips: readonly string[]): boolean => {
+      const pool = poolOf(ips);
+      return pool !== undefined && (poolName === undefined || pool.name === poolName);
+    };
+    const has = before.length > 0 && fits(before) && isHome(before) ? before : [];
+    // What can not be read takes nothing away.
+    if (wish.type === 'wrong') return has;
+    if (wish.type === 'pinned') {
+      if (same(has, wish.ips)) return has;
+      return fits(wish.ips) && isHome(wish.ips) ? wish.ips : [];
+    }
+    if (has.length > 0) return has;
+    for (const pool of pools.filter(({ name, autoAssign }) =>
+      poolName === undefined ? autoAssign : name === poolName,
+    )) {
       const found = families.map((family) => free(pool, family as IPFamily, used));
       if (found.every((one) => one !== undefined)) return found;
     }
     return [];
   }
+}
+
+type Wish = { readonly type: 'none' | 'wrong' } | { readonly type: 'pinned'; readonly ips: readonly string[] };
+
+/** Which addresses a Service asks for by name. */
+function wishOf(service: KubeObject): Wish {
+  const [pin, field] = [note(service, 'loadBalancerIPs') ?? '', String(objectOf(service.spec).loadBalancerIP ?? '')];
+  if (pin === '' && field === '') return { type: 'none' };
+  const ips = (pin === '' ? field : pin).split(',').map((one) => readIP(one.trim())?.text);
+  const read = ips.filter((one) => one !== undefined);
+  const isRead = read.length === ips.length && new Set(read.map(familyOf)).size === read.length;
+  return (pin === '' || field === '') && isRead ? { type: 'pinned', ips: read } : { type: 'wrong' };
+}
+
+function isIn({ blocks }: Pool, ip: string): boolean {
+  const read = readIP(ip);
+  return read !== undefined && blocks.some((block) => holdsIP(block, read));
 }
 
 function free({ blocks }: Pool, family: IPFamily, used: ReadonlySet<string>): string | undefined {

@@ -1,5 +1,6 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
+import { addressAnnotations } from '../../constructs/api/addresses.ts';
 import { objectsOf } from '../../constructs/lib/json.ts';
 import { driverFinalizer } from '../../executor/addresses/metallb/names.ts';
 import { ip, MetallbBed, one, provisioned, scenario } from './addresses-metallb-bed.ts';
@@ -63,25 +64,39 @@ scenario('P4: a Dual claim gets a placeholder for each family', async (bed) => {
   const { metadata } = bed.claim('web', { family: 'Dual' });
   await bed.settle();
   assert.equal(bed.holds(), [`iad-${metadata.uid}-v4`, `iad-${metadata.uid}-v6`]);
+  assert.equal(
+    bed.placeholders().map(({ spec }) => [spec?.ipFamilyPolicy, spec?.ipFamilies]),
+    [
+      ['SingleStack', ['IPv4']],
+      ['SingleStack', ['IPv6']],
+    ],
+  );
   assert.equal([bed.phase('IPAddressClaim', 'web'), bed.server.list('IPAddress').length], ['Pending', 1]);
   bed.editSpec('IPAddressClass', 'public', { parameters: { addresses: ['203.0.113.0/29', '2001:db8::/126'] } });
   await bed.settle();
   assert.equal([bed.phase('IPAddressClaim', 'web'), bed.server.list('IPAddress').length], ['Bound', 2]);
 });
 
-scenario('P5: a claim of another driver, or one that names an address, gets nothing', async (bed) => {
-  bed.class();
-  bed.make({
-    ...bed.live('IPAddressClass', 'public'),
-    metadata: { name: 'other' },
-    spec: { provisioner: 'other.example', reclaimPolicy: 'Retain' },
-  });
-  bed.claim('foreign', { className: 'other' });
-  bed.claim('named', { addressName: one });
-  await bed.settle();
-  assert.equal(bed.holds(), []);
-  assert.is(bed.find('IPAddressPool', 'iad-other'), undefined, 'R2');
-});
+scenario(
+  'P5, R2: a claim or a class of another driver, or a claim that names an address, gets nothing',
+  async (bed) => {
+    bed.class();
+    bed.make({
+      ...bed.live('IPAddressClass', 'public'),
+      metadata: { name: 'other' },
+      spec: { provisioner: 'other.example', reclaimPolicy: 'Retain' },
+    });
+    bed.claim('foreign', { className: 'other' });
+    bed.claim('named', { addressName: one });
+    await bed.settle();
+    assert.equal(bed.holds(), []);
+    assert.equal(
+      ['IPAddressPool', 'L2Advertisement'].map((kind) => bed.find(kind, 'iad-other')),
+      [undefined, undefined],
+    );
+    assert.equal([bed.server.list('IPAddress'), bed.driver.reasons('other')], [[], []]);
+  },
+);
 
 scenario('P6: of a claim that is gone, placeholders that hold an address stay', async (bed) => {
   bed.class(['203.0.113.0/32']);
@@ -200,7 +215,7 @@ scenario('a class whose claim was turned to another one is asked no more', async
   );
 });
 
-scenario('Q2, R3: an address that its claim did not take is taken back, with its placeholder', async (bed) => {
+scenario('Q2, race 3: an address that its claim did not take is taken back, with its placeholder', async (bed) => {
   bed.class();
   bed.claim();
   bed.runs.metallb = false;
@@ -309,28 +324,67 @@ scenario('R6: what MetalLB refuses is told about the class, once', async (bed) =
   assert.ok(bed.find('IPAddressPool', 'iad-public'));
 });
 
-test('P8: a process that dies after any write of a recording is followed by one that ends it', async () => {
+test('P8: a process that dies before any write of a recording is followed by one that ends it', async () => {
   const whole = new MetallbBed();
   const { metadata } = await provisioned(whole);
-  const steps = whole.driver.writes.length;
-  for (let n = 1; n <= steps; n += 1) {
+  for (let n = 0; n < whole.driver.writes.length; n += 1) {
     const bed = new MetallbBed();
-    bed.class();
-    bed.claim();
-    const write = bed.driver.writes;
-    while (write.length < n) {
-      if (await bed.driver.step()) continue;
-      if (!(await bed.core.step()) && !bed.metallb.step()) break;
-    }
+    bed.driver.before = () => {
+      if (bed.driver.writes.length === n) throw new Error('died');
+    };
+    const died = await provisioned(bed).then(
+      () => false,
+      (error: Error) => error.message === 'died',
+    );
+    assert.ok(died, `write ${n}`);
+    bed.driver.before = undefined;
     bed.driver.restart();
     await bed.settle();
     bed.checkHolds();
-    assert.equal(bed.holds(), whole.holds(), `after write ${n}`);
+    assert.equal(bed.holds(), whole.holds(), `write ${n}`);
     assert.equal(bed.live('IPAddress', one).spec, {
       ...whole.live('IPAddress', one).spec,
       claimRef: { namespace: 'tenant-a', name: 'web', uid: metadata.uid },
     });
+    assert.equal(bed.placeholders()[0]?.metadata, {
+      ...whole.placeholders()[0]?.metadata,
+      resourceVersion: bed.placeholders()[0]?.metadata.resourceVersion,
+    });
+    await bed.quiet();
   }
+});
+
+scenario('K6: for a claim of a class that is going nothing is asked, stamped or not', async (bed) => {
+  await provisioned(bed);
+  bed.delete('IPAddressClass', 'public');
+  await bed.settle();
+  const before = bed.holds();
+  bed.claim('late');
+  await bed.settle();
+  assert.equal([bed.holds(), bed.phase('IPAddressClaim', 'late')], [before, 'Pending']);
+  // The core has resolved it in the moment before.
+  bed.runs.core = false;
+  bed.annotate('IPAddressClaim', 'late', addressAnnotations.provisioner, driver);
+  bed.editStatus('IPAddressClaim', 'late', { className: 'public' });
+  await bed.settle();
+  assert.equal(bed.holds(), before);
+  bed.runs.core = true;
+});
+
+scenario('C25: around a loss the driver asks for nothing', async (bed) => {
+  await provisioned(bed);
+  const before = bed.holds();
+  bed.runs.driver = false;
+  bed.editStatus('IPAddress', one, { phase: 'Lost' });
+  await bed.settle();
+  assert.is(bed.phase('IPAddressClaim', 'web'), 'Lost');
+  bed.driver.deliver();
+  await bed.driver.pass('IPAddressClaim tenant-a/web');
+  assert.equal([bed.holds(), bed.server.list('IPAddress').length], [before, 1]);
+  // The pool holds it: the driver brings it back.
+  bed.runs.driver = true;
+  await bed.settle();
+  assert.equal([bed.phase('IPAddress', one), bed.phase('IPAddressClaim', 'web')], ['Bound', 'Bound']);
 });
 
 test.run();

@@ -63,7 +63,7 @@ test('a start looks at everything once, and writes nothing', async () => {
   assert.equal([start.writes(), start.passes()], [0, classes + count]);
 });
 
-test('one change makes only what it concerns be looked at', async () => {
+test('D35: one change makes only what it concerns be looked at', async () => {
   const plain = since();
   bed.service('plain');
   await bed.settle();

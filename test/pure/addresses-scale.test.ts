@@ -9,8 +9,8 @@ const classes = 200;
 const bed = new LedgerBed(false);
 const many = 1_000_000;
 const since = (): { writes: () => number; passes: () => number } => {
-  const [writes, passes] = [bed.writes.length, bed.passes];
-  return { writes: () => bed.writes.length - writes, passes: () => bed.passes - passes };
+  const [writes, passes] = [bed.core.writes.length, bed.core.passes];
+  return { writes: () => bed.core.writes.length - writes, passes: () => bed.core.passes - passes };
 };
 
 test('every claim gets an address of its class by four writes', async () => {
@@ -22,7 +22,7 @@ test('every claim gets an address of its class by four writes', async () => {
     bed.server.create(ledgerObject('IPAddress', `ip-${n}`, spec));
   }
   await bed.settle(many);
-  assert.is(bed.writes.length, classes + 2 * 10_000);
+  assert.is(bed.core.writes.length, classes + 2 * 10_000);
   const { writes, passes } = since();
   for (let n = 0; n < 5_000; n += 1) {
     const spec = { className: `class-${n % classes}`, family: 'IPv4' };
@@ -40,7 +40,7 @@ test('every claim gets an address of its class by four writes', async () => {
 
 test('another process looks at everything once and writes nothing', async () => {
   const { writes, passes } = since();
-  bed.restart();
+  bed.core.restart();
   await bed.settle(many);
   assert.equal([writes(), passes()], [0, classes + 10_000 + 5_000]);
 });

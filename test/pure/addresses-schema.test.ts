@@ -5,8 +5,10 @@ import { kindSchema, type StructuralSchema } from '../../constructs/api/crd.ts';
 import { ipAddressKind } from '../../constructs/api/kinds/ipaddress.ts';
 import { ipAddressClaimKind } from '../../constructs/api/kinds/ipaddressclaim.ts';
 import { ipAddressClassKind } from '../../constructs/api/kinds/ipaddressclass.ts';
+import { findReason } from '../../constructs/api/reasons.ts';
 import { sha256Hex } from '../../constructs/lib/digest.ts';
 import { canonicalJson, isObject, type JsonValue } from '../../constructs/lib/json.ts';
+import { eventTypes } from './addresses-events.ts';
 
 /** The API has no conversion: what a schema no longer knows is lost in stored objects. So every change of one is told. */
 
@@ -97,6 +99,15 @@ test('columns, scopes and names are those of the first controllers', () => {
     ['ipaddresses', 'Cluster', [], 'Address Class Phase ClaimNamespace Claim AttachedTo Age'],
     ['ipaddressclaims', 'Namespaced', [], 'Phase Class Addresses Age'],
   ]);
+});
+
+test('the Events of a kind are those that are told of it, each with its type', () => {
+  for (const { kind, facts } of kinds) {
+    assert.equal([...(facts?.events ?? [])].sort(), Object.keys(eventTypes[kind] ?? {}).sort(), kind);
+  }
+  for (const types of Object.values(eventTypes))
+    for (const [reason, type] of Object.entries(types))
+      assert.is(findReason(reason)?.severity === 'info' ? 'Normal' : 'Warning', type, `${reason} in the reference`);
 });
 
 test.run();

@@ -133,7 +133,7 @@ test('workloads are ready by the rules of their kind, and by nothing less', () =
     ['a Pod without status', workload('Pod', {}, {}), 'Unknown', 'PodNotReady'],
     ['a Pod that failed', workload('Pod', {}, { phase: 'Failed', reason: 'Evicted' }), 'False', 'PodFailed'],
     ['a bound claim', workload('PersistentVolumeClaim', {}, { phase: 'Bound' }), 'True', 'Ready'],
-    ['a pending claim', workload('PersistentVolumeClaim', {}, { phase: 'Pending' }), 'Unknown', 'ClaimNotBound'],
+    ['a pending claim', workload('PersistentVolumeClaim', {}, { phase: 'Pending' }), 'Unknown', 'VolumeClaimNotBound'],
     ['a lost claim', workload('PersistentVolumeClaim', {}, { phase: 'Lost' }), 'False', 'ClaimLost'],
   ];
   for (const [what, object, state, reason] of cases) {

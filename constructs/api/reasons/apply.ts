@@ -192,7 +192,7 @@ export const applyReasons: readonly Reason[] = [
       'not written: {objects}',
       'Remove the annotation from the objects, or their overrides from cluster.yaml.',
     ],
-    ['Held', 'held by annotation keelson.dev/hold: {value}', 'Remove the annotation when you are done.'],
+    ['ReleaseHeld', 'held by annotation keelson.dev/hold: {value}', 'Remove the annotation when you are done.'],
     ['Pinned', 'pinned to payload {digest} by annotation keelson.dev/pin', 'Remove the annotation when you are done.'],
     [
       'Unverified',

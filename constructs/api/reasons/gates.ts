@@ -12,7 +12,7 @@ export const gateReasons: readonly Reason[] = [
     ],
     ['PodNotReady', 'it is {phase}', 'Wait; look at the pod when it lasts.'],
     ['JobRunning', 'it has not completed', 'Wait; look at its pods when it lasts.'],
-    ['ClaimNotBound', 'it is {phase}', 'Look at the class of the claim and at its provisioner.'],
+    ['VolumeClaimNotBound', 'it is {phase}', 'Look at the class of the claim and at its provisioner.'],
     ['NotEstablished', 'the API server does not serve it yet', 'Wait; it takes seconds.'],
     ['Terminating', 'it is being deleted', 'Look at what its finalizers wait for.'],
     ['ConditionUnknown', 'condition {type} is Unknown', 'Look at the object.'],

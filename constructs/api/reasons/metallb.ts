@@ -20,8 +20,10 @@ export const metallbReasons: readonly Reason[] = [
   ]),
   ...reasonsOf('Event', 'info', 'wait', [
     ['Reserving', 'placeholder {placeholder} asks MetalLB for an address of {family}', 'Nothing.'],
+    ['Held', 'placeholder {placeholder} asks MetalLB for the address, to hold it', 'Nothing.'],
     ['Provisioned', 'MetalLB gave {address}; it is recorded as {name}', 'Nothing.'],
     ['Associated', 'the Service takes {addresses} of claim {claim}', 'Nothing.'],
+    ['ClaimNotBound', 'claim {claim} is {phase}', 'Wait for the claim; look at its Events when it lasts.'],
     ['Disassociated', 'the Service has no right to {addresses} any more', 'Nothing.'],
     ['AssociationCleared', '{user} is gone: the address is held again', 'Nothing.'],
     ['ConflictResolved', 'nobody uses the address without authority any more', 'Nothing.'],

@@ -116,7 +116,7 @@ function create(ledger: MetallbLedger, address: AddressView): Action {
     ...linkTo(name, ip?.text ?? ''),
     owners: [ownerOf(address)],
   } as Wanted);
-  const events = [{ ...normal(address, 'Reserved', { placeholder: holdName(name) }), reason: 'Held' }];
+  const events = [normal(address, 'Held', { placeholder: holdName(name) })];
   const refused = (message: string): Told => warning(address, 'PlaceholderRefused', { family, message });
   return { type: 'create', object, events, refused };
 }

@@ -1,6 +1,5 @@
 /** What the driver does about a Service: it gets the addresses of its claim, and those only. Pure. */
 import { metallbProvisioner } from '../../../constructs/api/metallb.ts';
-import { reasonMessage } from '../../../constructs/api/reasons.ts';
 import { type AddressView, type ClaimView, claimKey } from '../objects.ts';
 import { type Confirmation, nothing } from '../plan.ts';
 import { detect } from './detect.ts';
@@ -61,12 +60,8 @@ function wishOf(ledger: MetallbLedger, service: ServiceView): Wish {
   return objection(ledger, service, claim, wanted) ?? { takes: wanted, keeps, notes: [], confirm: [] };
 }
 
-const notBound = (service: ServiceView, claim: ClaimView): Told => ({
-  about: service,
-  type: 'Normal',
-  reason: 'ClaimNotBound',
-  note: `claim ${claimKey(claim)}: ${reasonMessage('ClaimNotBound', { phase: claim.phase ?? 'Pending' })}`,
-});
+const notBound = (service: ServiceView, claim: ClaimView): Told =>
+  normal(service, 'ClaimNotBound', { claim: claimKey(claim), phase: claim.phase ?? 'Pending' });
 
 /** Classes say it, as long as they are there; anybody may write the stamp of a claim. */
 function isServedHere(ledger: MetallbLedger, claim: ClaimView, addresses: readonly AddressView[]): boolean {

@@ -292,7 +292,7 @@ test('a hold keeps everything from being written, a pin enforces an earlier payl
   const held = await bed.start('deliver', '--follow', '--timeout', '1m').ended;
   assert.is(held.code, 1, held.text);
   assert.match(held.out, /manifests-demo .*held by annotation keelson\.dev\/hold: looking/);
-  assert.match(await keelson('status'), /manifests-demo .*Held .*looking; nothing is written/);
+  assert.match(await keelson('status'), /manifests-demo .*ReleaseHeld .*looking; nothing is written/);
   assert.is(await greets(), 'hello again');
   await annotate('manifests-demo', 'keelson.dev/hold-');
   await keelson('deliver', '--follow', '--timeout', '1m');

@@ -27,7 +27,7 @@ for _, condition in ipairs(object(status.conditions)) do
 end
 
 local progressing = object(conditions.Progressing)
-local stopped = progressing.reason == "Paused" or progressing.reason == "Held"
+local stopped = progressing.reason == "Paused" or progressing.reason == "ReleaseHeld"
 if spec.paused == true or spec.suspend == true or (progressing.status == "False" and stopped) then
   return { status = "Suspended", message = told(progressing) }
 end
