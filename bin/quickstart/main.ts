@@ -10,6 +10,7 @@ import { formatProblems, ProblemError } from '../../constructs/lib/problems.ts';
 import { waitFor } from '../../constructs/lib/wait.ts';
 import { destroyCluster } from '../../test/cluster/destroy.ts';
 import { buildFluxImages } from '../../test/cluster/flux/images.ts';
+import { claimAddress, untilServed } from '../../test/cluster/local/addresses.ts';
 import { buildImages, fillRegistry } from '../../test/cluster/local/images.ts';
 import { commitSpecs, makeRepositories } from '../../test/cluster/local/repositories.ts';
 import { copySpecs } from '../../test/cluster/local/specs.ts';
@@ -48,9 +49,8 @@ async function ground(courier: QuickstartCourier, say: Say, signal: AbortSignal)
   const cluster = await say.step('Starting a cluster of three nodes, without any network for pods', () =>
     startCluster({ name: quickstartName, cni: 'none', directory: root, keep: true, onProgress, signal }),
   );
-  const images = await say.step("Building Keelson's image and the OVN runtime image, without an engine", () =>
-    buildImages(cache),
-  );
+  const title = "Building the images of Keelson, the OVN runtime and MetalLB's controller, without an engine";
+  const images = await say.step(title, () => buildImages(cache, { addresses: true, onProgress, signal }));
   const chartDigest = await say.step('Filling the local registry with images and the chart', () =>
     fillRegistry(cluster.registry.hostRef, images),
   );
@@ -62,26 +62,31 @@ async function ground(courier: QuickstartCourier, say: Say, signal: AbortSignal)
   return { cluster, chartDigest, helm, flux };
 }
 
-/** How far network and demo are, in a line each for people, and whether the wait is over. */
+/** Releases that are waited for, beside the network. */
+const releases = { demo: 'manifests-demo', metallb: 'manifests-metallb', addresses: 'addresses' } as const;
+
+/** How far network and releases are, in a line each for people, and whether the wait is over. */
 async function look(cluster: Cluster): Promise<{ done: boolean; lines: readonly string[] }> {
   const path = '{range .status.conditions[*]}{.type}={.status} {.reason}: {.message}{"\\n"}{end}';
   const conditions = (namespace: string, ...object: string[]): Promise<string> =>
     cluster.kubectl(['-n', namespace, 'get', ...object, '-o', `jsonpath=${path}`]);
-  const [network, demo] = await Promise.all([
-    conditions('kube-system', 'koi', 'local'),
-    conditions('keelson-system', 'release', 'manifests-demo'),
+  const told = await Promise.all([
+    conditions('kube-system', 'koi', 'local').then((text) => ['network', text] as const),
+    ...Object.entries(releases).map(async ([what, name]) => {
+      return [what, await conditions('keelson-system', 'release', name)] as const;
+    }),
   ]);
   const ready = (text: string): string => text.split('\n').find((each) => each.startsWith('Ready=')) ?? 'Ready=?';
   return {
-    done: [network, demo].every((text) => ready(text).startsWith('Ready=True')),
-    lines: [`network  ${ready(network)}`, `demo     ${ready(demo)}`],
+    done: told.every(([, text]) => ready(text).startsWith('Ready=True')),
+    lines: told.map(([what, text]) => `${what.padEnd(9)}  ${ready(text)}`),
   };
 }
 
 async function untilReady(cluster: Cluster, say: Say, signal: AbortSignal): Promise<void> {
   const told = new Set<string>();
   await waitFor({
-    what: 'the network and the demo to be Ready',
+    what: 'the network, the demo and the addresses to be Ready',
     limitMs: readyLimitMs,
     intervalMs: 3_000,
     clock: systemClock,
@@ -96,13 +101,23 @@ async function untilReady(cluster: Cluster, say: Say, signal: AbortSignal): Prom
   });
 }
 
-async function up(place: Place, courier: QuickstartCourier, say: Say, signal: AbortSignal): Promise<void> {
+/** Claims an address, which no file in Git may do, and answers the one that the Service in the specs has of it. */
+async function claim(cluster: Cluster, say: Say, signal: AbortSignal): Promise<string> {
+  await claimAddress(cluster);
+  const { ip } = await untilServed(cluster, { signal });
+  say.note(`Service demo/web has ${ip}`);
+  return ip;
+}
+
+/** Answers the address that the application has. */
+async function up(place: Place, courier: QuickstartCourier, say: Say, signal: AbortSignal): Promise<string> {
   const { cluster, chartDigest, helm, flux } = await ground(courier, say, signal);
   const { env, git } = await say.step('Writing the specs into a Git repository', async () => {
     const apiServer = new URL(cluster.apiServer).host;
     await mkdir(place.keys, { recursive: true, mode: 0o700 });
     await makeRepositories(place);
-    const files = await copySpecs(place.specs, { registry: cluster.registry.hostRef, apiServer, chartDigest });
+    const facts = { registry: cluster.registry.hostRef, apiServer, chartDigest };
+    const files = await copySpecs(place.specs, facts, { addresses: true, signal });
     for (const file of files) say.note(file);
     const served = flux === undefined ? undefined : await nameFlux(cluster, place);
     await commitSpecs(place, 'Add the local cluster');
@@ -131,9 +146,11 @@ async function up(place: Place, courier: QuickstartCourier, say: Say, signal: Ab
   await keelson('Delivering what was published', 'deliver');
   await say.step('Waiting until everything was looked at', () => untilReady(cluster, say, signal));
   await keelson('What was seen', 'status');
-  if (flux === undefined || git === undefined) return;
+  const ip = await say.step('Claiming an address for the application, as a tenant', () => claim(cluster, say, signal));
+  if (flux === undefined || git === undefined) return ip;
   const bootstrap = (): Promise<void> => keelson('Pointing Flux at the published tree', 'bootstrap');
   await startFlux(cluster, { images: flux, git, say, bootstrap });
+  return ip;
 }
 
 function courierOf(text: string): QuickstartCourier {
@@ -161,8 +178,8 @@ async function main(): Promise<void> {
     process.stderr.write(`down in ${seconds()}\n`);
     return;
   }
-  await up(place, courier, say, abort.signal);
-  process.stdout.write(closingWords(place, courier));
+  const address = await up(place, courier, say, abort.signal);
+  process.stdout.write(closingWords(place, courier, address));
   process.stderr.write(`up in ${seconds()}\n`);
 }
 

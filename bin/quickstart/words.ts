@@ -4,8 +4,8 @@ import type { Place } from './place.ts';
 /** Who carries what is published. */
 export type QuickstartCourier = 'none' | 'flux';
 
-/** What is where, and what to try next. */
-export function closingWords(place: Place, courier: QuickstartCourier): string {
+/** What is where, and what to try next. `address` is the one that the application has. */
+export function closingWords(place: Place, courier: QuickstartCourier, address: string): string {
   const { bold, cyan } = picocolors;
   const command = (text: string): string => cyan(text);
   // Publishing is the push that Flux waits for; without a courier somebody delivers.
@@ -26,7 +26,7 @@ ${bold('What is where')}
 
   ${command(`export PATH=${place.programs}:$PATH; cd ${place.specs}`)}
 ${flux}
-${bold('Five things to try')}
+${bold('Six things to try')}
   1. Change a plain manifest and watch it travel.
      ${command("sed -i 's/hello from Git/hello again/' clusters/local/manifests/demo/10-base/greeting.yaml && git commit -qam greet")}
      ${command(`keelson plan && keelson publish${follow}`)}
@@ -40,9 +40,13 @@ ${bold('Five things to try')}
   4. Change what Git says by hand, and see it undone.
      ${command('kubectl -n demo scale deployment/app --replicas=5; kubectl -n demo get deployment app -w')}
      ${command('kubectl -n demo get events --field-selector reason=DriftRepaired')}
-  5. Watch everything tell its story.
+  5. Delete a Service whose address is claimed: the one that takes its place has the same, ${address}.
+     ${command('kubectl -n demo delete service web; kubectl -n demo get service web -w')}
+     ${command('keelson addresses')}
+  6. Watch everything tell its story.
      ${command('keelson status -w')}
 
+${address} leads to the application from every node, and from nowhere else: no speaker of MetalLB announces it.
 The network is Ready since sidecars beside its daemons, and packets between its pods, say so: ${command('keelson evidence')}.
 Remove all of it with ${command('npm run quickstart -- --down')}.
 `;

@@ -1,6 +1,10 @@
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { getAt } from '../../../constructs/lib/json.ts';
+import { dumpYaml } from '../../../constructs/lib/yaml.ts';
+import { readDefinitions } from '../../tools/definitions.ts';
+import type { ToolOptions } from '../../tools/store.ts';
 
 const template = fileURLToPath(new URL('../../../clusters/local/', import.meta.url));
 
@@ -35,16 +39,45 @@ export function carriedByFlux(text: string, { url, interval }: { url: string; in
   return text.replace('repository: ../rendered.git', `repository: ${url}`).replace('courier: none', settings);
 }
 
+/** Where the addresses of the local cluster are: a class, and MetalLB's controller as plain manifests. */
+const addressesFile = 'addresses.yaml';
+const metallbFolder = 'manifests/metallb';
+
+/** MetalLB's definitions, which nobody commits here: they come out of the module that its controller is built from. */
+async function metallbDefinitions(options: ToolOptions): Promise<Map<string, string>> {
+  const definitions = await readDefinitions('metallb', options);
+  return new Map(
+    definitions.map((each) => [
+      `${metallbFolder}/10-base/${String(getAt(each, '/metadata/name'))}.yaml`,
+      dumpYaml(each),
+    ]),
+  );
+}
+
+export interface SpecOptions extends ToolOptions {
+  /** False leaves out the addresses, and MetalLB with them. */
+  readonly addresses: boolean;
+}
+
 /** Copies clusters/local into a specs repository's work tree, filled in. Answers the files written, relative to it. */
-export async function copySpecs(target: string, facts: LocalFacts): Promise<string[]> {
+export async function copySpecs(
+  target: string,
+  facts: LocalFacts,
+  { addresses, ...options }: SpecOptions,
+): Promise<string[]> {
+  const texts = addresses ? await metallbDefinitions(options) : new Map<string, string>();
   const entries = await readdir(template, { recursive: true, withFileTypes: true });
-  const written: string[] = [];
   for (const entry of entries.filter((candidate) => candidate.isFile())) {
     const source = join(entry.parentPath, entry.name);
-    const path = join('clusters', 'local', relative(template, source));
-    await mkdir(dirname(join(target, path)), { recursive: true });
-    await writeFile(join(target, path), fillIn(await readFile(source, 'utf8'), facts));
-    written.push(path);
+    const path = relative(template, source);
+    if (addresses || !(path === addressesFile || path.startsWith(`${metallbFolder}/`)))
+      texts.set(path, fillIn(await readFile(source, 'utf8'), facts));
   }
-  return written.sort();
+  const folder = join('clusters', 'local');
+  for (const [path, text] of texts) {
+    const file = join(target, folder, path);
+    await mkdir(dirname(file), { recursive: true });
+    await writeFile(file, text);
+  }
+  return [...texts.keys()].map((path) => join(folder, path)).sort();
 }

@@ -42,16 +42,18 @@ export interface PipelineBed {
 export interface BedOptions {
   /** False for a cluster that has a network for its pods, and specs without one. */
   readonly network?: boolean;
+  /** True for addresses too: the ledger, and MetalLB's controller. They need a network. */
+  readonly addresses?: boolean;
 }
 
 /** Fills the registry of a cluster; answers the digest of the network's chart, or of none. */
 type Supply = (registry: string) => Promise<string>;
 
 /** Builds what the cluster pulls. */
-async function supplies(network: boolean): Promise<Supply> {
+async function supplies({ network = true, addresses = false }: BedOptions): Promise<Supply> {
   const cache = imageCache(process.env);
   if (network) {
-    const images = await buildImages(cache);
+    const images = await buildImages(cache, { addresses });
     return (registry) => fillRegistry(registry, images);
   }
   const image = await buildOwnImage(cache);
@@ -70,19 +72,21 @@ function withoutNetwork(folder: string): void {
 }
 
 /** Starts the cluster, fills its registry, and leaves everything else to the user. */
-export async function pipelineBed(name: string, { network = true }: BedOptions = {}): Promise<PipelineBed> {
+export async function pipelineBed(name: string, options: BedOptions = {}): Promise<PipelineBed> {
+  const { network = true, addresses = false } = options;
   const home = mkdtempSync(join(tmpdir(), 'keelson-pipeline-'));
   const place = { specs: join(home, 'specs'), rendered: join(home, 'rendered.git') };
   const folder = join(place.specs, 'clusters/local');
   const [cluster, supply, helm] = await Promise.all([
     startCluster({ directory: join(home, 'clusters'), name, cni: network ? 'none' : 'bridge' }),
-    supplies(network),
+    supplies(options),
     ensureTool('helm'),
   ]);
   const registry = cluster.registry.hostRef;
   const chartDigest = await supply(registry);
   await makeRepositories(place);
-  await copySpecs(place.specs, { registry, apiServer: new URL(cluster.apiServer).host, chartDigest });
+  const facts = { registry, apiServer: new URL(cluster.apiServer).host, chartDigest };
+  await copySpecs(place.specs, facts, { addresses });
   if (!network) withoutNetwork(folder);
   mkdirSync(join(home, 'bin'));
   symlinkSync(helm, join(home, 'bin/helm'));

@@ -134,8 +134,9 @@ function seen(object: KubeObject): Seen {
 
 function executorPod(pid: number, cgroup: string): string | undefined {
   try {
-    const [program, script, verb] = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0');
+    const [program, script, verb, role] = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0');
     if (program !== '/bin/node' || script !== '/keelson' || verb !== 'executor') return undefined;
+    if (role !== '--role=executor') return undefined;
     if (!readFileSync(`/proc/${pid}/cgroup`, 'utf8').includes(`/${cgroup}/`)) return undefined;
     return /(?:^|\0)POD_NAME=([^\0]*)/.exec(readFileSync(`/proc/${pid}/environ`, 'latin1'))?.[1];
   } catch {

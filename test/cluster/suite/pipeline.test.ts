@@ -9,6 +9,7 @@ import type { EvidenceReport } from '../../../executor/page/evidence.ts';
 import { killAll } from '../processes.ts';
 import { mustRun } from '../run.ts';
 import { additions, clusterNamespaces, heldNamespaces, type MachineSnapshot, takeSnapshot } from './machine.ts';
+import { expectAddressOutlivesService } from './pipeline-addresses.ts';
 import { type PipelineBed, pipelineBed } from './pipeline-bed.ts';
 import { expectGuarded } from './pipeline-guard.ts';
 import {
@@ -36,7 +37,7 @@ const farewell = 'manifests/demo/10-base/farewell.yaml';
 
 test.before(async () => {
   before = await takeSnapshot();
-  bed = await pipelineBed('pipeline');
+  bed = await pipelineBed('pipeline', { addresses: true });
 });
 
 test.after(async () => {
@@ -54,7 +55,7 @@ test('specs in Git become a network and an application, in a cluster that has no
   const told = await keelson('deliver', '--follow', '--timeout', '3m');
   assert.match(told, /network-local {2}Syncing {2}central .*WorkloadsReady\(central\)/);
   assert.match(told, /network-local {2}Reconciling {2}Completed 59\/59 {2}Ready=True Completed/);
-  assert.match(told, /manifests-demo {2}Reconciling {2}Completed 5\/5 {2}Ready=True Completed/);
+  assert.match(told, /manifests-demo {2}Reconciling {2}Completed 6\/6 {2}Ready=True Completed/);
 
   assert.is((await readyNodes(bed.look)).length, 3);
   const ready = (await look.nodes()).map((node) => conditionOf(node, 'Ready')?.since ?? 0);
@@ -147,6 +148,8 @@ test('the application answers over its Service, from every node and from a pod',
   }
 });
 
+test('a claimed address outlives its Service', () => expectAddressOutlivesService(bed));
+
 test('pods are ports of OVN that reach each other through tunnels, and no node depends on its switch', async () => {
   const { cluster } = bed;
   await expectPingersAnswer(cluster);
@@ -199,7 +202,7 @@ test('an edit is planned, approved and carried out: one object configured, one p
   bed.edit(greeting, (text) => text.replace('hello from Git', 'hello again'));
   bed.write(farewell, undefined);
   const plan = await keelson('plan');
-  assert.match(plan, /release manifests-demo: free; 1 configured, 3 unchanged, 1 pruned/);
+  assert.match(plan, /release manifests-demo: free; 1 configured, 4 unchanged, 1 pruned/);
   assert.match(plan, /~ ConfigMap demo\/greeting/);
   assert.match(plan, /- ConfigMap demo\/farewell \(pruned\)/);
   assert.match(plan, /release network-local: none; 59 unchanged/);
