@@ -19,9 +19,11 @@ export const eventTypes: Readonly<Record<string, Types>> = {
     Reserving: 'Normal',
     Provisioned: 'Normal',
     LedgerMismatch: 'Warning',
+    PlaceholderRefused: 'Warning',
   },
   IPAddress: {
     InvalidAddress: 'Warning',
+    PlaceholderRefused: 'Warning',
     DuplicateAddress: 'Warning',
     DeletionBlocked: 'Warning',
     Reclaimed: 'Normal',
