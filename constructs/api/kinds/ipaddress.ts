@@ -138,6 +138,7 @@ export const ipAddressKind: Kind = {
       'AssociationCleared',
       'Conflict',
       'ConflictResolved',
+      'PlaceholderRefused',
       'ReservationLost',
       'ReservationRestored',
       'Releasing',

@@ -105,6 +105,7 @@ export const ipAddressClaimKind: Kind = {
       'Reserving',
       'Provisioned',
       'LedgerMismatch',
+      'PlaceholderRefused',
     ],
   },
 };
