@@ -1,11 +1,13 @@
+import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Registry } from 'prom-client';
-import { addressAnnotations } from '../../constructs/api/addresses.ts';
 import { systemClock } from '../../constructs/lib/clock.ts';
-import { objectOf, objectsOf } from '../../constructs/lib/json.ts';
 import { coreWorker } from '../../executor/addresses/core/core-worker.ts';
+import { metallbWorker } from '../../executor/addresses/metallb/metallb-worker.ts';
+import type { MetallbSettings } from '../../executor/addresses/metallb/names.ts';
+import type { AddressWorker } from '../../executor/addresses/role.ts';
 import { SharedObjects } from '../../executor/addresses/shared.ts';
 import type { KubeClient } from '../../executor/kube/client.ts';
 import type { KubeObject } from '../../executor/kube/types.ts';
@@ -14,7 +16,7 @@ import { runKeelson, type Said } from '../commandline.ts';
 import { type LedgerPlace, ledgerPlace } from './addresses-bed.ts';
 import { type Edge, edgeOf } from './kubeBed.ts';
 
-/** The commands of the address ledger against a real server, with a core and as much of a driver as they wait for. */
+/** The commands of the address ledger against a real server, with core and driver. */
 
 export const pin = 'metallb.io/loadBalancerIPs';
 
@@ -73,16 +75,16 @@ const acting = (work: (signal: AbortSignal) => Promise<void>): Actor => {
   };
 };
 
-/** The core, without its Lease. */
-const startCore = (client: KubeClient): Actor =>
+/** A worker of the role, without its Lease. */
+const startWorker = (client: KubeClient, worker: AddressWorker): Actor =>
   acting((signal) =>
-    coreWorker(new Registry(), Date.now).run(
+    worker.run(
       {
         client,
         clock: systemClock,
         random: Math.random,
-        uniqueId: () => Math.random().toString(36).slice(2, 12),
-        identity: 'core',
+        uniqueId: () => randomBytes(6).toString('hex'),
+        identity: worker.name,
         log: () => undefined,
         shared: new SharedObjects(),
       },
@@ -90,33 +92,12 @@ const startCore = (client: KubeClient): Actor =>
     ),
   );
 
-/** Services by the addresses of the claims that they name. */
-async function usersOf({ server, namespace, get }: LedgerPlace): Promise<Map<string, string>> {
-  const { body } = await server.admin.expect('GET', `/api/v1/namespaces/${namespace}/services`);
-  const users = new Map<string, string>();
-  for (const { metadata } of body.items as KubeObject[]) {
-    const claim = metadata.annotations?.[addressAnnotations.claim];
-    const status = claim === undefined ? undefined : (await get('IPAddressClaim', claim))?.status;
-    if (status?.phase !== 'Bound') continue;
-    for (const { name } of objectsOf(status.addresses)) users.set(String(name), metadata.name ?? '');
-  }
-  return users;
-}
-
-/** Of a driver no more than that it records which Service uses an address, and that none does any more. */
-const startDriver = (place: LedgerPlace): Actor =>
-  acting(async (signal) => {
-    while (!signal.aborted) {
-      const users = await usersOf(place);
-      for (const { metadata, status } of await place.list('IPAddress')) {
-        const name = users.get(metadata.name ?? '');
-        if (objectOf(status?.associatedTo).name === name) continue;
-        const associatedTo = name === undefined ? null : { kind: 'Service', namespace: place.namespace, name };
-        await place.merge('IPAddress', metadata.name ?? '', { status: { associatedTo } }, true);
-      }
-      await systemClock.sleep(20, signal);
-    }
-  });
+/** Where the driver has its placeholders and its pools. Nobody gives addresses to the former: the Services of these tests have theirs. */
+const settings: MetallbSettings = {
+  metallbNamespace: 'metallb-system',
+  placeholderNamespace: 'metallb-iad-system',
+  forcedRelease: 'deleted',
+};
 
 /** A server of its own, with everything that the commands need. */
 export interface CommandPlace {
@@ -135,11 +116,13 @@ export interface CommandPlace {
 }
 
 export async function commandPlace(): Promise<CommandPlace> {
-  const server = await startApiServer({ tools: { onProgress: (line) => console.error(line) } });
+  const tools = { onProgress: (line: string) => console.error(line) };
+  const server = await startApiServer({ serviceCidr: '10.96.0.0/16,fd00:96::/112', tools });
   const namespace = 'tenant-a';
-  await server.admin.expect('POST', '/api/v1/namespaces', {
-    body: { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } },
-  });
+  for (const name of [namespace, settings.metallbNamespace, settings.placeholderNamespace])
+    await server.admin.expect('POST', '/api/v1/namespaces', {
+      body: { apiVersion: 'v1', kind: 'Namespace', metadata: { name } },
+    });
   const [place, edge, admin] = [ledgerPlace(server, namespace), edgeOf(server), person(server.kubeconfig)];
   let actors: Actor[] = [];
   const stop = async (): Promise<void> => {
@@ -154,7 +137,9 @@ export async function commandPlace(): Promise<CommandPlace> {
     stop,
     async start() {
       await stop();
-      actors = [startCore(edge.client), startDriver(place)];
+      actors = [coreWorker(new Registry(), Date.now), metallbWorker(new Registry(), Date.now, settings)].map((worker) =>
+        startWorker(edge.client, worker),
+      );
     },
     async empty() {
       await stop();
@@ -163,9 +148,9 @@ export async function commandPlace(): Promise<CommandPlace> {
           await place.merge(kind, metadata.name ?? '', { metadata: { finalizers: null } });
           await place.remove(kind, metadata.name ?? '');
         }
-      const services = `/api/v1/namespaces/${namespace}/services`;
-      for (const { metadata } of (await server.admin.expect('GET', services)).body.items as KubeObject[])
-        await server.admin.expect('DELETE', `${services}/${metadata.name}`);
+      // Placeholders go as the garbage collector would take them.
+      for (const where of [namespace, settings.placeholderNamespace])
+        await server.admin.expect('DELETE', `/api/v1/namespaces/${where}/services`);
     },
     async close() {
       await stop();

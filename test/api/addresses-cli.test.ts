@@ -14,6 +14,7 @@ import type { KubeObject } from '../../executor/kube/types.ts';
 import { writeKubeconfig } from '../apiserver/shared.ts';
 import { done, type Said } from '../commandline.ts';
 import { crashPoints } from '../faults/crash.ts';
+import { metallbDefinitions } from '../standins/metallb.ts';
 import { install } from './addresses-bed.ts';
 import { balanced, commandPlace, person, pin } from './addresses-cli-bed.ts';
 import { life } from './addresses-cli-life.ts';
@@ -26,6 +27,7 @@ const { server, namespace, place, admin } = at;
 
 test.after(() => at.close());
 
+const pools = '/apis/metallb.io/v1beta1/namespaces';
 const json = (said: Said) => JSON.parse(done(said).out);
 const reasonsOf = ({ err }: Said): string[] =>
   (JSON.parse(err.split('\n').at(-1) ?? '') as { problems: { reason: string }[] }).problems.map(({ reason }) => reason);
@@ -42,6 +44,14 @@ test('a cluster without the ledger is told of', async () => {
   }
   assert.is(done(await admin.keelson('addresses', 'migrate')).out, 'nothing is to be migrated');
   await install(server);
+  for (const body of metallbDefinitions)
+    await server.admin.expect('POST', '/apis/apiextensions.k8s.io/v1/customresourcedefinitions', { body });
+  await until('MetalLB’s kinds are served', async () => {
+    const replies = ['ipaddresspools', 'l2advertisements'].map((kind) =>
+      server.admin.request('GET', `${pools}/${namespace}/${kind}`),
+    );
+    return (await Promise.all(replies)).every(({ status }) => status === 200);
+  });
   await place.create('IPAddressClass', 'public', {
     provisioner: metallbProvisioner,
     releaseDelay: '24h',
@@ -271,46 +281,24 @@ test('a watch keeps the numbers true, and looking at them asks the server nothin
   const before = asked;
   for (let n = 0; n < 1_000; n += 1) watch.summary();
   assert.ok(asked - before <= 3, 'watches alone');
-  await place.merge('IPAddress', 'vip', { status: { phase: 'Conflict' } }, true);
+  await balanced(server, namespace, 'thief', '203.0.113.9');
   await until('the conflict is seen', () => lost() === 1);
+  await server.admin.expect('DELETE', `/api/v1/namespaces/${namespace}/services/thief`);
+  await until('and that it is over', () => lost() === 0);
   stop.abort();
   await running;
   await counting.transport.close();
   assert.equal(said, []);
 });
 
-const pools = '/apis/metallb.io/v1beta1/namespaces';
-
 test('migrate reads the pools of MetalLB as they are', async () => {
-  const schema = { type: 'object', 'x-kubernetes-preserve-unknown-fields': true };
-  await server.admin.expect('POST', '/apis/apiextensions.k8s.io/v1/customresourcedefinitions', {
-    body: {
-      apiVersion: 'apiextensions.k8s.io/v1',
-      kind: 'CustomResourceDefinition',
-      metadata: { name: 'ipaddresspools.metallb.io' },
-      spec: {
-        group: 'metallb.io',
-        scope: 'Namespaced',
-        names: {
-          plural: 'ipaddresspools',
-          singular: 'ipaddresspool',
-          kind: 'IPAddressPool',
-          listKind: 'IPAddressPoolList',
-        },
-        versions: [{ name: 'v1beta1', served: true, storage: true, schema: { openAPIV3Schema: schema } }],
-      },
-    },
-  });
   const body = {
     apiVersion: 'metallb.io/v1beta1',
     kind: 'IPAddressPool',
     metadata: { name: 'office' },
     spec: { addresses: ['198.51.100.1-198.51.100.6'] },
   };
-  await until(
-    'pools are served',
-    async () => (await server.admin.request('POST', `${pools}/${namespace}/ipaddresspools`, { body })).status === 201,
-  );
+  await server.admin.expect('POST', `${pools}/${namespace}/ipaddresspools`, { body });
   await balanced(server, namespace, 'old', '198.51.100.3', {});
   const { classes, steps, done: already } = json(await admin.keelson('addresses', 'migrate', '-o', 'json'));
   assert.equal(classes[0].document.spec.parameters.addresses, [

@@ -1,17 +1,14 @@
 // time limit: 120s
-import { Registry } from 'prom-client';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { addressAnnotations } from '../../constructs/api/addresses.ts';
-import { systemClock } from '../../constructs/lib/clock.ts';
 import { objectsOf } from '../../constructs/lib/json.ts';
 import { coreWorker } from '../../executor/addresses/core/core-worker.ts';
 import { metallbWorker } from '../../executor/addresses/metallb/metallb-worker.ts';
-import { runAddresses } from '../../executor/addresses/role.ts';
-import { leaseTimings } from '../../executor/lease/timings.ts';
 import { freshNamespace } from '../apiserver/namespace.ts';
 import { install, ledgerPlace } from './addresses-bed.ts';
-import { staticCredentials, until } from './kubeBed.ts';
+import { type Role, startRole } from './addresses-role.ts';
+import { until } from './kubeBed.ts';
 import { metalLb, metalLbServer, withWebhook } from './metallb-bed.ts';
 import { pinKey, services } from './metallb-services.ts';
 
@@ -25,10 +22,7 @@ let controller = await metallb.start({ lbClass });
 const tenant = await services(server);
 const holdsNamespace = await freshNamespace(admin, 'holds');
 const place = ledgerPlace(server, tenant.namespace);
-const stop = new AbortController();
-const registry = new Registry();
-const said: string[] = [];
-let role = Promise.resolve();
+let role: Role | undefined;
 
 test.before(async () => {
   await install(server);
@@ -38,26 +32,15 @@ test.before(async () => {
     lbClass,
     forcedRelease: 'deleted',
   } as const;
-  role = runAddresses(
-    {
-      credentials: staticCredentials(server),
-      clock: systemClock,
-      random: Math.random,
-      uniqueId: () => Math.random().toString(36).slice(2, 12),
-      identity: 'test',
-      registry,
-      workers: [coreWorker(registry, Date.now), metallbWorker(registry, Date.now, settings)],
-      leaseNamespace: tenant.namespace,
-      lease: leaseTimings(3_000),
-      log: (level, message) => said.push(`${level} ${message}`),
-    },
-    stop.signal,
-  );
+  role = startRole({
+    server,
+    workers: (registry) => [coreWorker(registry, Date.now), metallbWorker(registry, Date.now, settings)],
+    leaseNamespace: tenant.namespace,
+  });
 });
 
 test.after(async () => {
-  stop.abort();
-  await role;
+  await role?.stop();
   await controller.kill();
   await server.stop();
 });

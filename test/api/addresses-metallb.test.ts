@@ -1,22 +1,19 @@
 // time limit: 120s
-import { Registry } from 'prom-client';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { addressAnnotations } from '../../constructs/api/addresses.ts';
-import { systemClock } from '../../constructs/lib/clock.ts';
 import { type JsonObject, objectsOf } from '../../constructs/lib/json.ts';
 import { coreWorker } from '../../executor/addresses/core/core-worker.ts';
 import { metallbWorker } from '../../executor/addresses/metallb/metallb-worker.ts';
 import type { MetallbSettings } from '../../executor/addresses/metallb/names.ts';
-import { runAddresses } from '../../executor/addresses/role.ts';
 import type { Transport } from '../../executor/kube/transport.ts';
-import { leaseTimings } from '../../executor/lease/timings.ts';
 import type { Reply } from '../apiserver/client.ts';
 import { freshNamespace } from '../apiserver/namespace.ts';
 import { startApiServer } from '../apiserver/server.ts';
 import { metallbDefinitions, runMetallb } from '../standins/metallb.ts';
-import { install, ledgerPlace } from './addresses-bed.ts';
-import { edgeOf, staticCredentials, until } from './kubeBed.ts';
+import { install, type LedgerPlace, ledgerPlace } from './addresses-bed.ts';
+import { type Role, startRole } from './addresses-role.ts';
+import { edgeOf, until } from './kubeBed.ts';
 
 /** Core and driver as one process against a real API server, with the model of MetalLB's controller beside them. */
 
@@ -53,31 +50,13 @@ const counting =
     return reply;
   };
 
-const said: string[] = [];
-const running: Promise<void>[] = [];
-
-function start(signal: AbortSignal): Registry {
-  const registry = new Registry();
-  running.push(
-    runAddresses(
-      {
-        credentials: staticCredentials(server),
-        clock: systemClock,
-        random: Math.random,
-        uniqueId: () => Math.random().toString(36).slice(2, 12),
-        identity: 'test',
-        registry,
-        workers: [coreWorker(registry, Date.now), metallbWorker(registry, Date.now, settings)],
-        leaseNamespace: namespace,
-        lease: leaseTimings(3_000),
-        wrapTransport: counting,
-        log: (level, message) => said.push(`${level} ${message}`),
-      },
-      signal,
-    ),
-  );
-  return registry;
-}
+const start = (): Role =>
+  startRole({
+    server,
+    workers: (registry) => [coreWorker(registry, Date.now), metallbWorker(registry, Date.now, settings)],
+    leaseNamespace: namespace,
+    wrapTransport: counting,
+  });
 
 const services = (where = namespace): string => `/api/v1/namespaces/${where}/services`;
 const service = async (name: string): Promise<JsonObject & { metadata: { annotations?: Record<string, string> } }> =>
@@ -123,20 +102,22 @@ test.before(async () => {
       const { status } = await admin.request('GET', `/apis/metallb.io/v1beta1/namespaces/${metallb}/${plural}`);
       return status === 200;
     });
-  running.push(runMetallb({ client: edge.client, admin, namespace: metallb }, stop.signal));
+  standin = runMetallb({ client: edge.client, admin, namespace: metallb }, stop.signal);
 });
 
 test.after(async () => {
   stop.abort();
-  await Promise.allSettled(running);
+  await Promise.allSettled([role?.stop(), standin]);
   await edge.transport.close();
   await server.stop();
 });
 
-const own = new AbortController();
+let role: Role | undefined;
+let standin = Promise.resolve();
 
 test('P1, P2, R1, S1, E1: from a claim to a Service, and to the next one, with one address', async () => {
-  const registry = start(own.signal);
+  role = start();
+  const { registry } = role;
   await place.create('IPAddressClass', 'public', {
     provisioner: 'metallb.drivers.local.sdn.cozystack.io',
     parameters: { addresses: ['203.0.113.0/29'] },
@@ -233,12 +214,69 @@ test('H6, D24: an address under Delete is taken off its Service before it goes',
   });
 });
 
+test('E7: a namespace that is deleted with its claims: completely while the role runs, and once it runs again', async () => {
+  const there = await Promise.all(
+    ['up', 'down'].map(async (prefix) => {
+      const own = ledgerPlace(server, await freshNamespace(admin, prefix));
+      for (const className of ['public', 'brief']) await own.create('IPAddressClaim', className, { className });
+      return own;
+    }),
+  );
+  const names: string[] = [];
+  for (const own of there) {
+    await until('its claims are Bound', async () =>
+      (await own.list('IPAddressClaim')).every(({ status }) => status?.phase === 'Bound'),
+    );
+    for (const { status } of await own.list('IPAddressClaim'))
+      names.push(...objectsOf(status?.addresses).map(({ name }) => String(name)));
+  }
+  /** As the controller of namespaces does it: what is in there is deleted, and the namespace goes once nothing is. */
+  const leave = async (own: LedgerPlace): Promise<void> => {
+    await admin.expect('DELETE', `/api/v1/namespaces/${own.namespace}`);
+    await admin.expect('DELETE', own.path('IPAddressClaim', 'x').replace(/\/x$/, ''));
+  };
+  const gone = async (own: LedgerPlace): Promise<void> => {
+    await until('its claims are gone', async () => (await own.list('IPAddressClaim')).length === 0);
+    const path = `/api/v1/namespaces/${own.namespace}`;
+    const { body } = await admin.expect('GET', path);
+    await admin.expect('PUT', `${path}/finalize`, { body: { ...body, spec: { finalizers: [] } } });
+    assert.is((await admin.request('GET', path)).status, 404);
+  };
+  const [up, down] = there as [LedgerPlace, LedgerPlace];
+  await leave(up);
+  await gone(up);
+  await role?.stop();
+  await leave(down);
+  const waiting = await down.list('IPAddressClaim');
+  assert.equal(
+    waiting.map(({ metadata }) => [
+      metadata.name,
+      metadata.finalizers?.length,
+      metadata.deletionTimestamp !== undefined,
+    ]),
+    [
+      ['brief', 1, true],
+      ['public', 1, true],
+    ],
+  );
+  role = start();
+  await gone(down);
+  // What is left is what Retain keeps, and it is held.
+  await until('the addresses under Delete are gone', async () => {
+    const left = (await place.list('IPAddress')).filter(({ metadata }) => names.includes(metadata.name ?? ''));
+    return (
+      left.length === 2 &&
+      left.every(({ spec, status }) => spec?.className === 'public' && status?.phase === 'Released')
+    );
+  });
+  await until('each has its hold', async () => (await holds()).length === 2);
+});
+
 test('I11: another process lists everything once, and writes nothing', async () => {
-  own.abort();
-  await running.pop();
+  await role?.stop();
   sent.length = 0;
-  const again = new AbortController();
-  const registry = start(again.signal);
+  role = start();
+  const { registry, said } = role;
   const passes = async (metric: string): Promise<number> => {
     const text = (await registry.metrics()).split('\n');
     return text
@@ -264,8 +302,7 @@ test('I11: another process lists everything once, and writes nothing', async () 
   await note('old', { other: 'x' });
   await until('it was looked at', async () => (await passes('metallb_iad_pass_seconds')) > before);
   assert.equal(sent, []);
-  again.abort();
-  await running.pop();
+  await role.stop();
   assert.equal(
     said.filter((line) => line.startsWith('warn')),
     [],

@@ -1,13 +1,12 @@
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { Registry } from 'prom-client';
+import type { Registry } from 'prom-client';
 import * as assert from 'uvu/assert';
 import { addressesApiVersion } from '../../constructs/api/addresses.ts';
 import { systemClock } from '../../constructs/lib/clock.ts';
 import type { JsonObject } from '../../constructs/lib/json.ts';
-import { type AddressWorker, runAddresses } from '../../executor/addresses/role.ts';
-import { leaseTimings } from '../../executor/lease/timings.ts';
+import type { AddressWorker } from '../../executor/addresses/role.ts';
 import { runExecutor } from '../../executor/run.ts';
 import { addressesRenderer } from '../../renderer/addresses/render.ts';
 import { type Rendered, renderCluster } from '../../renderer/render.ts';
@@ -16,6 +15,7 @@ import { serviceAccountToken } from '../apiserver/namespace.ts';
 import { FaultPlan } from '../faults/plan.ts';
 import { faultTransport } from '../faults/transport.ts';
 import { objectsIn, publicClass } from '../pure/addresses-render-support.ts';
+import { startRole as startLedger } from './addresses-role.ts';
 import { staticCredentials, until } from './kubeBed.ts';
 import { accepted, apply, as, namespace, pathOf, server } from './policies-bed.ts';
 import { grantedAtoms, uncovered, unneeded } from './rights-bed.ts';
@@ -215,30 +215,14 @@ export async function startRole(
   const plan = new FaultPlan();
   for (const resource of late)
     plan.inject({ match: { resource, verb: 'patch' }, fault: { kind: 'status', code: 409, reason: 'Conflict' } });
-  const stopping = new AbortController();
-  const registry = new Registry();
-  const ended = runAddresses(
-    {
-      credentials: staticCredentials(server, await serviceAccountToken(server.admin, namespace, 'keelson-addresses')),
-      clock: systemClock,
-      random: Math.random,
-      uniqueId: () => randomBytes(6).toString('hex'),
-      identity: 'test',
-      registry,
-      workers: [worker(registry)],
-      leaseNamespace: namespace,
-      lease: leaseTimings(3_000),
-      wrapTransport: (inner) => faultTransport(inner, plan),
-    },
-    stopping.signal,
-  );
-  return {
-    plan,
-    async stop() {
-      stopping.abort();
-      await ended;
-    },
-  };
+  const role = startLedger({
+    server,
+    workers: (registry) => [worker(registry)],
+    leaseNamespace: namespace,
+    token: await serviceAccountToken(server.admin, namespace, 'keelson-addresses'),
+    wrapTransport: (inner) => faultTransport(inner, plan),
+  });
+  return { plan, stop: role.stop };
 }
 
 /** Whether a worker was let do all that it asked for, by its own rights, and needed each of them. */

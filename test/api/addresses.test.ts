@@ -1,25 +1,22 @@
 // time limit: 120s
 import fc from 'fast-check';
-import { Registry } from 'prom-client';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { addressAnnotations, addressFinalizers, addressLeases } from '../../constructs/api/addresses.ts';
 import { crdOf } from '../../constructs/api/crd.ts';
 import type { Kind } from '../../constructs/api/kinds/kind.ts';
-import { systemClock } from '../../constructs/lib/clock.ts';
 import { isObject, type JsonObject } from '../../constructs/lib/json.ts';
 import { clientLedgerApi } from '../../executor/addresses/client-api.ts';
 import { coreWorker } from '../../executor/addresses/core/core-worker.ts';
-import { runAddresses } from '../../executor/addresses/role.ts';
 import type { KubeObject } from '../../executor/kube/types.ts';
-import { leaseTimings } from '../../executor/lease/timings.ts';
 import { freshNamespace } from '../apiserver/namespace.ts';
 import { startApiServer } from '../apiserver/server.ts';
 import { type CrashPoint, crashTransport } from '../faults/crash.ts';
 import { ModelServer } from '../pure/addresses-model.ts';
 import { install, type LedgerPlace, ledgerPlace, work } from './addresses-bed.ts';
 import { isWritten, modelSide, realSide, type Step, sameAnswer, step } from './addresses-equivalence.ts';
-import { edgeOf, staticCredentials, until } from './kubeBed.ts';
+import { startRole } from './addresses-role.ts';
+import { edgeOf, until } from './kubeBed.ts';
 
 const server = await startApiServer({ tools: { onProgress: (line) => console.error(line) } });
 const namespace = await freshNamespace(server.admin, 'tenant');
@@ -263,25 +260,9 @@ test('the worker takes the Lease of the core, waits for its holder, and adopts a
   await server.admin.expect('POST', lease, {
     body: { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata: { name: addressLeases.core }, spec },
   });
-  const stop = new AbortController();
-  const registry = new Registry();
-  const said: string[] = [];
   const events: JsonObject[] = [];
-  const running = runAddresses(
-    {
-      credentials: staticCredentials(server),
-      clock: systemClock,
-      random: Math.random,
-      uniqueId: () => Math.random().toString(36).slice(2, 12),
-      identity: 'test',
-      registry,
-      workers: [coreWorker(registry, Date.now)],
-      leaseNamespace: namespace,
-      lease: leaseTimings(3_000),
-      log: (level, message) => said.push(`${level} ${message}`),
-    },
-    stop.signal,
-  );
+  const role = startRole({ server, workers: (of) => [coreWorker(of, Date.now)], leaseNamespace: namespace });
+  const { registry, said } = role;
   await place.create('IPAddressClass', 'public', { provisioner });
   await until('the Lease is taken over', () => said.includes('info lease leading'));
   await until('the class is protected', async () => (await finalizersOf('IPAddressClass', 'public')).length > 0);
@@ -318,8 +299,7 @@ test('the worker takes the Lease of the core, waits for its holder, and adopts a
   assert.match(metrics, 'address_controller_reclaims_total{class="public",policy="Retain",path="claim"} 1');
   assert.match(metrics, 'address_controller_claim_bind_seconds_count{class="public"} 1');
   assert.match(metrics, 'address_controller_ready 1');
-  stop.abort();
-  await running;
+  await role.stop();
   const { body: given } = await server.admin.expect('GET', `${lease}/${addressLeases.core}`);
   assert.is(given.spec.holderIdentity ?? '', '', 'the Lease is given up');
   assert.equal(

@@ -27,7 +27,7 @@ export type Step =
   | { readonly type: 'restart' };
 
 /** Networks that each pool has in turn: of different sizes, so that it shows which it has; they never overlap. Of two pools that choose by themselves nobody knows which one is asked. */
-export const poolsOfHistory: readonly { name: string; auto: boolean; networks: readonly (readonly string[])[] }[] = [
+const poolsOfHistory: readonly { name: string; auto: boolean; networks: readonly (readonly string[])[] }[] = [
   {
     name: 'any',
     auto: true,
@@ -44,6 +44,28 @@ export const poolsOfHistory: readonly { name: string; auto: boolean; networks: r
   },
 ];
 const oldPrefix = 'metallb.universe.tf/';
+
+const asks = (name: string, ip: string): Step => ({
+  type: 'create',
+  name,
+  annotations: { [pinKey]: ip },
+  spec: { ipFamilyPolicy: 'SingleStack', ipFamilies: ['IPv4'] },
+});
+
+/** What every history begins with: who waits sleeps on while another one moves, and is woken when one loses what it had. */
+export const beginning: readonly Step[] = [
+  ...poolsOfHistory.map(
+    ({ name, auto, networks }): Step => ({ type: 'pool', name, auto, addresses: networks[0] ?? [] }),
+  ),
+  asks('s0', '203.0.113.128'),
+  asks('s1', '203.0.113.128'),
+  { type: 'annotate', name: 's0', annotations: { [pinKey]: '203.0.113.129' } },
+  { type: 'annotate', name: 's1', annotations: { touched: 'once' } },
+  asks('s2', '203.0.113.129'),
+  { type: 'remove', name: 's0' },
+  asks('s3', '203.0.113.129'),
+  { type: 'annotate', name: 's2', annotations: { [poolKey]: 'nowhere' } },
+];
 
 export class History {
   readonly #random: () => number;
@@ -140,20 +162,31 @@ function without<T>(members: Readonly<Record<string, T | null>>): Record<string,
   return Object.fromEntries(Object.entries(members).flatMap(([key, value]) => (value === null ? [] : [[key, value]])));
 }
 
-/** The step taken by the model, which looks at Services in the order that `first` gives. */
-function modelled(
-  objects: readonly KubeObject[],
-  step: Step,
-  first?: (keys: readonly string[]) => string | undefined,
-): readonly KubeObject[] {
+/** Which Service is looked at next. */
+type First = (keys: readonly string[]) => string | undefined;
+
+interface Ways {
+  readonly first?: First;
+  /** All Services are looked at once more, before the step or after it. */
+  readonly again?: { readonly before: boolean; readonly after: boolean };
+}
+
+/** The step taken by the model. */
+function modelled(objects: readonly KubeObject[], step: Step, { first, again }: Ways = {}): readonly KubeObject[] {
   const server = new ModelServer(() => 0, false);
   for (const object of objects) server.plant(object);
   const model = new MetallbModel(server, 'metallb');
+  const work = (): void => {
+    while (model.step(first));
+  };
   // At rest it has nothing to look at.
-  model.restart(() => []);
+  model.restart(again?.before === true ? undefined : () => []);
+  work();
   change(server, step);
   if (step.type === 'restart') model.restart();
-  while (model.step(first));
+  work();
+  if (again?.after === true) model.restart();
+  work();
   return server.list();
 }
 
@@ -226,8 +259,8 @@ export async function taken(
 /** So many orders are tried, at the most. */
 const orders = 300;
 
-/** Everything that the model may end up with, by what each Service has. */
-function outcomes(objects: readonly KubeObject[], step: Step): Map<string, readonly KubeObject[]> {
+/** What the model ends up with in different orders, by what each Service has. */
+function outcomes(objects: readonly KubeObject[], step: Step, again: boolean): Map<string, readonly KubeObject[]> {
   const random = seededRandom(1);
   const found = new Map<string, readonly KubeObject[]>();
   for (let n = 0; n < orders; n += 1) {
@@ -237,8 +270,9 @@ function outcomes(objects: readonly KubeObject[], step: Step): Map<string, reado
       ranks.set(key, known);
       return known;
     };
-    const first = (keys: readonly string[]): string | undefined => [...keys].sort((a, b) => rank(a) - rank(b))[0];
-    const after = modelled(objects, step, n === 0 ? undefined : first);
+    const first: First = (keys) => [...keys].sort((a, b) => rank(a) - rank(b))[0];
+    const ways = again ? { first, again: { before: random() < 0.5, after: random() < 0.5 } } : { first };
+    const after = modelled(objects, step, ways);
     found.set(outcome(after), after);
   }
   return found;
@@ -267,24 +301,35 @@ interface Look {
   readonly settled: () => Promise<void>;
 }
 
+interface Agreement {
+  readonly objects: readonly KubeObject[];
+  /** `again`: MetalLB has looked at all Services once more than it had to. */
+  readonly how: 'first' | 'order' | 'again';
+}
+
 /**
- * Waits until MetalLB has carried out the step, and returns what the model has then.
+ * Waits until MetalLB has carried out the step, and returns what the model has then. Where it looked at all Services and a status
+ * that it wrote was refused, since its cache was behind, it does so again some time later: those who wait may be served then.
  * @throws when MetalLB has ended up with what the model never does.
  */
-export async function agreed({ objects, step, look, settled }: Look): Promise<readonly KubeObject[]> {
-  let found = new Map([[outcome(modelled(objects, step)), modelled(objects, step)]]);
+export async function agreed({ objects, step, look, settled }: Look): Promise<Agreement> {
+  const first = modelled(objects, step);
+  const found = new Map<string, Agreement>([[outcome(first), { objects: first, how: 'first' }]]);
   let seen = '';
   const agrees = async (): Promise<boolean> => {
     seen = outcome(await look());
-    if (!found.has(seen) && found.size === 1) found = outcomes(objects, step);
+    if (!found.has(seen) && found.size === 1)
+      for (const how of ['order', 'again'] as const)
+        for (const [key, after] of outcomes(objects, step, how === 'again'))
+          if (!found.has(key)) found.set(key, { objects: after, how });
     return found.has(seen);
   };
-  for (let n = looksNeeded(objects, step, [...found.keys()][0] ?? ''); n >= 0; n -= 1) {
+  for (let n = looksNeeded(objects, step, outcome(first)); n >= 0; n -= 1) {
     if (n > 0) await settled();
     await until('both to agree', agrees, 5_000).catch(() => {
       const told = { step, before: outcome(objects), model: [...found.keys()].slice(0, 4), metallb: seen };
       throw new Error(JSON.stringify(told, undefined, 2));
     });
   }
-  return found.get(seen) ?? [];
+  return found.get(seen) ?? { objects: first, how: 'first' };
 }
