@@ -4,6 +4,8 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { tiedDirectory } from '../tools/directory.ts';
 import { ensureTools } from '../tools/tools.ts';
+import { measureAddresses } from './addresses/measure.ts';
+import { addressesProblems, describeAddresses } from './addresses/report.ts';
 import { runAll } from './apply.ts';
 import { bundleExecutors, keelson } from './contenders/keelson.ts';
 import { kubectl } from './contenders/kubectl.ts';
@@ -50,8 +52,18 @@ async function benchEvidence(options: BenchOptions): Promise<boolean> {
   return problems.length === 0;
 }
 
+async function benchAddresses(options: BenchOptions): Promise<boolean> {
+  await ensureTools(['etcd', 'kube-apiserver', 'metallb-controller'], { onProgress: progress });
+  const results = await measureAddresses(options, progress);
+  const problems = addressesProblems(results);
+  for (const problem of problems) progress(problem);
+  console.log(options.output === 'json' ? JSON.stringify(results, undefined, 2) : describeAddresses(results));
+  return problems.length === 0;
+}
+
 async function main(options: BenchOptions): Promise<boolean> {
   if (options.evidence) return benchEvidence(options);
+  if (options.addresses) return benchAddresses(options);
   const applying = options.render ? undefined : await benchApplying(options);
   const rendering = options.render || options.save ? await measureRendering(options, progress) : undefined;
   const text = [

@@ -16,6 +16,9 @@ export interface BenchOptions {
   readonly render: boolean;
   /** Observe many nodes in place of applying. */
   readonly evidence: boolean;
+  /** Serve claims of a large ledger in place of applying, and for how many seconds at each pace. */
+  readonly addresses: boolean;
+  readonly seconds: number;
   /** Nodes that are observed, rounds over them, and how many are asked at a time. */
   readonly nodes: number;
   readonly rounds: number;
@@ -49,6 +52,8 @@ export function readOptions(args: readonly string[]): BenchOptions {
       save: { type: 'boolean', default: false },
       render: { type: 'boolean', default: false },
       evidence: { type: 'boolean', default: false },
+      addresses: { type: 'boolean', default: false },
+      seconds: { type: 'string' },
       nodes: { type: 'string' },
       rounds: { type: 'string' },
       'at-once': { type: 'string' },
@@ -69,6 +74,8 @@ export function readOptions(args: readonly string[]): BenchOptions {
     save: values.save,
     render: values.render,
     evidence: values.evidence,
+    addresses: values.addresses,
+    seconds: Math.max(1, whole('seconds', values.seconds, quick ? 10 : 60)),
     nodes: Math.max(1, whole('nodes', values.nodes, quick ? 100 : 1_000)),
     rounds: Math.max(2, whole('rounds', values.rounds, quick ? 2 : 6)),
     atOnce: Math.max(1, whole('at-once', values['at-once'], 16)),

@@ -14,7 +14,9 @@ function labelsOf(text: string): Record<string, string> {
  * What the API server asks itself: it announces each group of a new definition, books the address of each Service, and
  * renews its own Lease.
  */
-const own: ReadonlySet<string> = new Set(['', 'apiservices', 'ipaddresses', 'leases']);
+const own: ReadonlySet<string> = new Set(['', 'apiservices', 'leases']);
+const isOwn = (group: string, resource: string): boolean =>
+  own.has(resource) || (group === 'networking.k8s.io' && resource === 'ipaddresses');
 
 /** What the API server has counted until now. Its talk with itself and all watches are left out. */
 export async function readRequests(admin: AdminClient): Promise<RequestCounts> {
@@ -23,8 +25,8 @@ export async function readRequests(admin: AdminClient): Promise<RequestCounts> {
   for (const line of String(body).split('\n')) {
     const [, labels, value] = sample.exec(line) ?? [];
     if (labels === undefined) continue;
-    const { verb = '', code = '', dry_run: dryRun = '', resource = '' } = labelsOf(labels);
-    if (verb === 'WATCH' || verb === 'CONNECT' || own.has(resource)) continue;
+    const { verb = '', code = '', dry_run: dryRun = '', group = '', resource = '' } = labelsOf(labels);
+    if (verb === 'WATCH' || verb === 'CONNECT' || isOwn(group, resource)) continue;
     const key = `${verb} ${code}${dryRun === '' ? '' : ' (dry run)'}`;
     counts[key] = (counts[key] ?? 0) + Number(value);
   }

@@ -387,4 +387,41 @@ scenario('C25: around a loss the driver asks for nothing', async (bed) => {
   assert.equal([bed.phase('IPAddress', one), bed.phase('IPAddressClaim', 'web')], ['Bound', 'Bound']);
 });
 
+scenario('race 3: nothing is asked of MetalLB for a claim that a recorded address is there for', async (bed) => {
+  bed.class();
+  bed.address('ip-free', '203.0.113.3');
+  await bed.settle();
+  bed.runs.metallb = false;
+  bed.claim('one');
+  bed.claim('two');
+  // The core has stamped both, and given the address to one of them.
+  await bed.settle();
+  assert.equal(bed.claimRef('ip-free').name, 'one');
+  const asking = bed.placeholders().filter(({ metadata }) => metadata.name?.endsWith('-v4'));
+  assert.equal(
+    asking.map(({ metadata }) => metadata.annotations?.['metallb.drivers.local.sdn.cozystack.io/claim-name']),
+    ['two'],
+  );
+  assert.equal(
+    bed.driver.events.filter(({ reason }) => reason === 'Reserving').map(({ about }) => about),
+    ['two'],
+  );
+  bed.runs.metallb = true;
+  await bed.settle();
+  assert.is(bed.phase('IPAddressClaim', 'two'), 'Bound');
+});
+
+scenario('P11: the oldest claims ask MetalLB, four at once', async (bed) => {
+  bed.class(['203.0.113.0/31']);
+  for (const name of ['z', 'y', 'x', 'w', 'v', 'u', 't', 's']) {
+    bed.claim(name);
+    await bed.wait(1_000);
+  }
+  const asking = bed
+    .placeholders()
+    .map(({ metadata }) => metadata.annotations?.['metallb.drivers.local.sdn.cozystack.io/claim-name'] ?? '')
+    .sort();
+  assert.equal(asking, ['u', 'v', 'w', 'x', 'y', 'z']);
+});
+
 test.run();

@@ -6,6 +6,7 @@ import type { IPFamily } from '../../../constructs/lib/ip.ts';
 import { ageOf, type Ledger } from '../ledger.ts';
 import type { AddressView, ClaimView } from '../objects.ts';
 import { acceptance } from './accept.ts';
+import { isSurplus } from './duplicate.ts';
 import { missingFamilies } from './families.ts';
 import { wantedClass } from './resolve.ts';
 
@@ -22,6 +23,13 @@ export function lineOf(ledger: Ledger, className: string): Iterable<ClaimView> {
   const unnamed = [...ledger.waitingForClass('')];
   if (unnamed.length === 0) return ledger.waitingForClass(className);
   return [...ledger.waitingForClass(className), ...unnamed].sort((a, b) => (ageOf(a) < ageOf(b) ? -1 : 1));
+}
+
+/** Whether claims of the class will be given an address that is recorded: nothing new has to be provided. */
+export function isStocked(ledger: Ledger, className: string, family: IPFamily): boolean {
+  for (const one of ledger.freeOf(className))
+    if (one.ip?.family === family && isOffered(one) && !isSurplus(ledger, one)) return true;
+  return false;
 }
 
 const lacks = (ledger: Ledger, claim: ClaimView, className: string, family: IPFamily): boolean =>

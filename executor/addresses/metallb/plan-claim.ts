@@ -5,6 +5,7 @@ import { type IPAddress, type IPFamily, readIP } from '../../../constructs/lib/i
 import { objectOf } from '../../../constructs/lib/json.ts';
 import type { LedgerRef } from '../api.ts';
 import { requested } from '../core/families.ts';
+import { isStocked } from '../core/line.ts';
 import { type AddressView, type ClaimView, type ClassView, claimKey } from '../objects.ts';
 import { gone, isLeaving, isOurs, ownersOf, servesAddress, userOf } from './facts.ts';
 import { drop, linkTo, ownerOf, placeholder } from './holds.ts';
@@ -98,6 +99,8 @@ interface Need {
 function provide(need: Need, chosen: ServiceView | undefined): Step {
   const { ledger, claim, found, family } = need;
   if (chosen === undefined) {
+    // The core is about to give it one of those; asked for now, another one would come too late.
+    if (isStocked(ledger, found.name, family)) return { actions: [] };
     const isFull = ledger.choosing(found.name, family) >= choosingAtOnce;
     return { actions: isFull ? [] : [reserve(need)] };
   }

@@ -1,6 +1,7 @@
 /** Which passes of the driver a change calls for. Pure; every answer comes from an index. */
 import { poolName } from '../../../constructs/api/metallb.ts';
 import type { IPFamily } from '../../../constructs/lib/ip.ts';
+import { isOffered, isStocked } from '../core/line.ts';
 import type { LedgerChange } from '../ledger.ts';
 import { type AddressView, type ClaimView, claimKey } from '../objects.ts';
 import type { MetallbLedger } from './ledger.ts';
@@ -49,6 +50,11 @@ function passesOf(ledger: MetallbLedger, view: AnyView): DriverKey[] {
 /** What concerns many, and only when it really changed. */
 function onceOnly(ledger: MetallbLedger, { before, after }: LedgerChange<AnyView>): DriverKey[] {
   const view = after ?? before;
+  if (before?.kind === 'IPAddress') {
+    const left = isOffered(before) && !(after?.kind === 'IPAddress' && isOffered(after));
+    // It was to be had: who waited for it may have to ask MetalLB now.
+    return left && before.ip !== undefined ? waiting(ledger, before.className, before.ip.family) : [];
+  }
   if (view?.kind === 'IPAddressClass') {
     const served = [before, after].map((one) => one?.kind === 'IPAddressClass' && isServed(one));
     return served[0] === served[1] ? [] : ofMembers(ledger, view.name);
@@ -67,7 +73,7 @@ const ofMembers = (ledger: MetallbLedger, className: string): DriverKey[] =>
 /** Claims that could ask MetalLB for an address of a class and family now: as many as may do so at once. */
 function waiting(ledger: MetallbLedger, className: string, family: IPFamily): DriverKey[] {
   const room = choosingAtOnce - ledger.choosing(className, family);
-  if (room <= 0) return [];
+  if (room <= 0 || isStocked(ledger, className, family)) return [];
   const found: DriverKey[] = [];
   for (const claim of ledger.waitingForClass(className)) {
     if (isNext(ledger, claim, family)) found.push(ofClaim(claimKey(claim)));
