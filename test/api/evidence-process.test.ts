@@ -16,7 +16,7 @@ import type { Collectors } from '../../probes/server/collector.ts';
 import { makeOffer } from '../../probes/server/offer.ts';
 import { runProbe } from '../../probes/server/run.ts';
 import { type ApiServer, startApiServer } from '../apiserver/server.ts';
-import { makeCluster } from '../bench/evidence/cluster.ts';
+import { type MadeCluster, makeCluster } from '../bench/evidence/cluster.ts';
 import { objectsOf } from '../bench/place.ts';
 import { chassisCollectors } from '../pure/evidence-bed.ts';
 import type { Member } from '../pure/evidence-fleet.ts';
@@ -27,6 +27,7 @@ import { edgeOf, until } from './kubeBed.ts';
 interface Context {
   server: ApiServer;
   place: TiedDirectory;
+  cluster: MadeCluster;
 }
 
 const test = suite<Context>('evidence process');
@@ -51,11 +52,12 @@ function hold(): PromiseWithResolvers<void> {
   return gate;
 }
 
-const collectorsOf = (n: number): Collectors<'chassis'> => ({
+const collectorsOf = (n: number, asked: () => void): Collectors<'chassis'> => ({
   ...chassisCollectors,
   ovsdb: {
     limitMs: 60_000,
     async collect(signal) {
+      asked();
       const systemID = world.systemIDs[n] ?? '';
       const facts = await chassisCollectors.ovsdb.collect(signal);
       if (gate !== undefined) {
@@ -77,32 +79,47 @@ const collectorsOf = (n: number): Collectors<'chassis'> => ({
   },
 });
 
-async function serve({ subject, address, token }: Member, n: number, folder: string): Promise<void> {
-  const tokenFile = join(folder, `token-${n}`);
+/** Starts the sidecar of a pod; answers which port it has, and how to end it. */
+async function serve(
+  { subject, address, token }: Member,
+  n: number,
+  folder: string,
+  asked = (): void => undefined,
+): Promise<{ readonly port: number; stop(): Promise<void> }> {
+  const end = new AbortController();
+  const tokenFile = join(folder, `token-${subject.podUID}`);
   await writeFile(tokenFile, token);
   const listening = Promise.withResolvers<number>();
-  ended.push(
-    runProbe(
-      {
-        kind: 'chassis',
-        collectors: collectorsOf(n),
-        subject,
-        version: 'test',
-        clock: systemClock,
-        random: Math.random,
-        ports: [ports.chassis],
-        host: address,
-        authoritiesFile: join(folder, 'ca.crt'),
-        tokenFile,
-        makeOffer: () => makeOffer(subject, [address], Date.now()),
-        log: () => undefined,
-        onListening: listening.resolve,
-      },
-      over.signal,
-    ),
+  const running = runProbe(
+    {
+      kind: 'chassis',
+      collectors: collectorsOf(n, asked),
+      subject,
+      version: 'test',
+      clock: systemClock,
+      random: Math.random,
+      ports: [ports.chassis, ports.chassisSpare],
+      host: address,
+      authoritiesFile: join(folder, 'ca.crt'),
+      tokenFile,
+      makeOffer: () => makeOffer(subject, [address], Date.now()),
+      log: () => undefined,
+      onListening: listening.resolve,
+    },
+    AbortSignal.any([over.signal, end.signal]),
   );
-  await listening.promise;
+  ended.push(running);
+  return {
+    port: await listening.promise,
+    async stop() {
+      end.abort();
+      await running;
+    },
+  };
 }
+
+/** The sidecars, by the number of their node. */
+let sidecars: Awaited<ReturnType<typeof serve>>[] = [];
 
 /** Who leads, and who stands by. */
 let leader: ExecutorProcess | undefined;
@@ -148,7 +165,8 @@ test.before(async (context) => {
   );
   await mkdir(join(folder, 'tokens'));
   const cluster = await makeCluster(admin, { nodes, hangs: () => false, addressOf });
-  await Promise.all(cluster.members.map((member, n) => serve(member, n, join(folder, 'tokens'))));
+  context.cluster = cluster;
+  sidecars = await Promise.all(cluster.members.map((member, n) => serve(member, n, join(folder, 'tokens'))));
   await until('installations are served', async () => {
     const { status } = await admin.request('GET', '/apis/network.keelson.dev/v1alpha1/kubeovninstallations');
     return status === 200;
@@ -250,6 +268,29 @@ test('stopped in the middle of a round and woken up after another one took over:
   await tells('True/ChassisConnected');
   const since = history.slice(before).filter((word) => word !== 'Unknown/RoundPending');
   assert.equal(since, ['False/ChassisDisconnected', 'True/ChassisConnected']);
+});
+
+test('a pod that comes beside the one that goes has the spare port, and is the one that is asked', async (context) => {
+  const { cluster, place, server } = context;
+  const before = history.length;
+  const next = await cluster.surge(2);
+  let asked = 0;
+  const sidecar = await serve(next, 2, join(place.path, 'tokens'), () => {
+    asked += 1;
+  });
+  assert.equal([sidecars[2]?.port, sidecar.port], [ports.chassis, ports.chassisSpare]);
+  await until('it is asked', () => asked > 1);
+  await tells('True/ChassisConnected');
+  await sidecars[2]?.stop();
+  const pods = `/api/v1/namespaces/${networkNamespace}/pods`;
+  await server.admin.expect('DELETE', `${pods}/ovs-ovn-2`, { query: { gracePeriodSeconds: '0' } });
+  const then = asked;
+  await until('it is asked on', () => asked > then + 1);
+  assert.is(last(), 'True/ChassisConnected');
+  assert.not.ok(
+    history.slice(before).some((word) => word.startsWith('False')),
+    history.join(),
+  );
 });
 
 test.run();

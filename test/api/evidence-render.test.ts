@@ -1,13 +1,15 @@
+import { readFile } from 'node:fs/promises';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { evidenceTrust } from '../../constructs/api/constants.ts';
 import { systemClock } from '../../constructs/lib/clock.ts';
 import type { JsonObject } from '../../constructs/lib/json.ts';
+import { parseYaml } from '../../constructs/lib/yaml.ts';
 import { AuthorityKeeper } from '../../executor/pki/keeper.ts';
 import type { Rendered } from '../../renderer/render.ts';
 import { serviceAccountToken } from '../apiserver/namespace.ts';
 import { sidecars } from './evidence-bed.ts';
-import { edgeOf } from './kubeBed.ts';
+import { edgeOf, until } from './kubeBed.ts';
 import {
   condition,
   controlNodes,
@@ -119,6 +121,36 @@ test('central of another namespace is observed there, by the rights and for the 
   assert.equal(said, []);
   const trust = await bed.get(`/api/v1/namespaces/${where}/configmaps/${evidenceTrust.name}`);
   assert.match(trust.data[evidenceTrust.key], 'BEGIN CERTIFICATE');
+});
+
+test('the way through a kubelet is granted there by the two objects that the documentation shows, and by nothing else', async ({
+  bed,
+}) => {
+  const { admin } = bed.server;
+  const may = async (): Promise<string[]> => {
+    const asked = ['get', 'create'].map(async (verb) => {
+      const resourceAttributes = { namespace: 'hosted', verb, resource: 'pods', subresource: 'portforward' };
+      const user = `system:serviceaccount:${system}:keelson-executor`;
+      const groups = ['system:serviceaccounts', `system:serviceaccounts:${system}`, 'system:authenticated'];
+      const { body } = await admin.expect('POST', '/apis/authorization.k8s.io/v1/subjectaccessreviews', {
+        body: {
+          apiVersion: 'authorization.k8s.io/v1',
+          kind: 'SubjectAccessReview',
+          spec: { user, groups, resourceAttributes },
+        },
+      });
+      return body.status.allowed === true ? [verb] : [];
+    });
+    return (await Promise.all(asked)).flat();
+  };
+  assert.equal(await may(), []);
+  const page = await readFile(new URL('../../docs/operations.md', import.meta.url), 'utf8');
+  const section = page.slice(page.indexOf('### The way through a kubelet in another namespace'));
+  const [, text = ''] = /```yaml\n([\s\S]*?)```/.exec(section) ?? [];
+  const { documents } = parseYaml(text, 'operations.md');
+  assert.is(documents.length, 2);
+  for (const { value } of documents) await bed.apply(value as object, 'a person');
+  await until('it to be granted', async () => (await may()).length === 2);
 });
 
 test.run();

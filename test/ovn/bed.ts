@@ -120,10 +120,12 @@ export class OvnBed {
     return this.command(['bash', join(scripts, name), ...args], env);
   }
 
-  /** A connection to a port inside the bed's network, as somebody there opens it. */
-  connect(host: string, port: number): Duplex {
+  /** A connection to a port inside the bed's network, or in a network that a file there names, as somebody there opens it. */
+  connect(host: string, port: number, network?: string): Duplex {
     const relay = `const s = require('node:net').connect(${port}, ${JSON.stringify(host)}); process.stdin.pipe(s).pipe(process.stdout);`;
-    const child = spawn('nsenter', this.#argv([process.execPath, '-e', relay]), { stdio: ['pipe', 'pipe', 'ignore'] });
+    const within = network === undefined ? [] : ['nsenter', `--net=${network}`];
+    const argv = this.#argv([...within, process.execPath, '-e', relay]);
+    const child = spawn('nsenter', argv, { stdio: ['pipe', 'pipe', 'ignore'] });
     return Duplex.from({ readable: child.stdout, writable: child.stdin });
   }
 

@@ -27,6 +27,7 @@ import { specOf } from '../pure/network-fixture.ts';
 import { centralRound, chassisRound, nodeFacts } from '../pure/observe-support.ts';
 import { type Env, eventually, OvnBed, type ScriptRun } from './bed.ts';
 import { certificates } from './certificates.ts';
+import { probePods } from './probe-pods.ts';
 
 const test = suite('families');
 const addresses = [1, 2, 3].map((n) => `fd00::${n}`);
@@ -54,6 +55,8 @@ const node: Env = {
   OVN_DB_IPS: addresses.join(','),
 };
 const runs: ScriptRun[] = [];
+/** The probe as its image holds it. */
+let program = '';
 
 test.before(async () => {
   await certificates(tls.TLS_DIR);
@@ -144,7 +147,7 @@ test('members, northd and a chassis of IPv6 pass in one round, and the topology 
 /** The probe of the node, and the executor's end, both at addresses of IPv6. */
 async function drainProbe(): Promise<() => Promise<EvidenceOf<'drain'>>> {
   const source = (path: string): string => fileURLToPath(new URL(`../../bin/${path}`, import.meta.url));
-  const program = await bundleProbe({ entry: source('probe.ts'), offer: source('probe-offer.ts') }, executor.directory);
+  program = await bundleProbe({ entry: source('probe.ts'), offer: source('probe-offer.ts') }, executor.directory);
   const subject = { ...subjectOf(1), node: 'n1', container: probeContainers.drain };
   executor.know(subject);
   const trust = join(executor.directory, 'trust');
@@ -234,6 +237,26 @@ test('what a node of IPv6 would take along: its gateway, and a port of both fami
   assert.ok((await nbctl('lrp-del-gateway-chassis', 'r-out', systemID)).ok);
   assert.ok((await vsctl('del-port', 'br-int', 'web-1')).ok);
   await until('drained');
+});
+
+test('X22: packets of both families between pods that are ports of OVN, by address, Service and name; one family cut off', async () => {
+  const { server, observe } = await probePods({ bed, executor, program, node, nbctl });
+  const network = (wanted: string) =>
+    eventually(wanted, async (saw) => {
+      const { conditions, network: view } = await observe();
+      const found = conditions.find(({ type }) => type === 'NetworkReady');
+      saw(JSON.stringify(found));
+      return `${found?.status}/${found?.reason}` === wanted ? { ...view, message: found?.message ?? '' } : undefined;
+    });
+  const { message: _message, ...view } = await network('True/PacketsDelivered');
+  assert.equal(view, { nodes: 1, families: ['ipv4', 'ipv6'], checks: 6, passed: 6, missing: [] });
+  // The port takes and gives packets of one family from now on.
+  assert.ok((await nbctl('lsp-set-port-security', server.name, `${server.mac} ${server.addresses[0]}`)).ok);
+  const cut = await network('False/ProbeFailed');
+  assert.match(cut.message, /^IPv6 from node n1 to .* wanted an answer/);
+  assert.is(cut.passed, 3, 'all of IPv4');
+  assert.ok((await nbctl('lsp-set-port-security', server.name)).ok);
+  await network('True/PacketsDelivered');
 });
 
 test('a server of SB that is cut off from its cluster is not believed', async () => {

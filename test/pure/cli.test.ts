@@ -226,6 +226,11 @@ test('completion scripts are well-formed and know every verb', () =>
   }));
 
 test('what a terminal would act upon is shown and not sent, and JSON means the same', () => {
+  assert.is(
+    visible('ready\u202e eurT \u2066x\u2069'),
+    'ready\\u202e eurT \\u2066x\\u2069',
+    'nor the order of what is shown',
+  );
   assert.is(visible('a\tb\nc\u001b[2J\u009b1m\r\u007f é'), 'a\tb\nc\\u001b[2J\\u009b1m\\u000d\\u007f é');
   const value = { text: 'x\u001b\u009b\u007f\n' };
   assert.equal(JSON.parse(visible(JSON.stringify(value))), value);

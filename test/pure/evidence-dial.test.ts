@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { rm, writeFile } from 'node:fs/promises';
+import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:net';
 import { type Duplex, PassThrough } from 'node:stream';
 import { createServer as createTlsServer } from 'node:tls';
@@ -9,7 +9,7 @@ import { kubeletWay } from '../../executor/evidence/forward.ts';
 import { directWay, type Way } from '../../executor/evidence/way.ts';
 import { makeOffer } from '../../probes/server/offer.ts';
 import { forwarded, forwardServer, streamNames } from '../standins/portforward.ts';
-import { chassisCollectors, dayMs, executorBed, subjectOf, targetOf } from './evidence-bed.ts';
+import { chassisCollectors, dayMs, executorBed, subjectOf, targetOf, tokenOf } from './evidence-bed.ts';
 
 const test = suite('evidence dial');
 const bed = await executorBed();
@@ -216,6 +216,32 @@ test('a probe that does not know whom to believe answers nobody, and does so onc
   assert.is((await ask()).type, 'Untrusted');
   await writeFile(bed.authoritiesFile, first.certificate);
   assert.is((await ask()).type, 'Evidence');
+});
+
+test('a file of authorities that a full disk cut off: nobody is believed by it, and all is well once it is whole', async () => {
+  const probe = await bed.start(3);
+  const ask = async () => (await bed.pull(targetOf(probe.subject), bed.pulling([probe.port]))).type;
+  assert.is(await ask(), 'Evidence');
+  const reviews = bed.reviewed.length;
+  const whole = first.certificate;
+  for (const left of ['', whole.slice(0, 200), whole.slice(0, -40), 'x'.repeat(70_000), `${whole.slice(0, 40)}\0\0`]) {
+    await writeFile(bed.authoritiesFile, left);
+    assert.is(await ask(), 'Untrusted', JSON.stringify(left.slice(0, 60)));
+  }
+  await rm(bed.authoritiesFile);
+  await mkdir(bed.authoritiesFile);
+  assert.is(await ask(), 'Untrusted', 'a folder in its place');
+  await rm(bed.authoritiesFile, { recursive: true });
+  await writeFile(bed.authoritiesFile, whole);
+  assert.is(await ask(), 'Evidence');
+  assert.is(bed.reviewed.length, reviews, 'with the certificate that it held all along');
+  // A token that was cut off proves nobody, and is not kept.
+  const other = await bed.start(4);
+  await writeFile(`${bed.directory}/token-4`, '');
+  const enrol = async () => (await bed.pull(targetOf(other.subject), bed.pulling([other.port]))).type;
+  assert.is(await enrol(), 'Untrusted');
+  await writeFile(`${bed.directory}/token-4`, tokenOf(other.subject));
+  assert.is(await enrol(), 'Evidence');
 });
 
 /** Certificates that are valid for a day of which so much is over. */

@@ -152,6 +152,11 @@ test('W32: an active northd that keeps moving is a flap, counted, and over only 
   const still = after(615_000, flapping.memory);
   assert.is(still.condition.reason, 'NorthdFlapping');
   assert.is(after(625_000, still.memory).condition.status, 'True');
+  // A process that starts anew has seen none of it, and counts from there.
+  const anew = after(40_000, emptyNorthdMemory);
+  assert.is(`${anew.condition.status}/${anew.condition.reason}`, 'True/OneActive');
+  assert.not.match(anew.condition.message, 'changed');
+  assert.equal(anew.memory.changes, []);
 });
 
 test('E9: who says nothing leaves it Unknown, and neither ends nor begins a row of odd rounds', () => {

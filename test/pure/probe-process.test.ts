@@ -6,6 +6,7 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
+import type { Outcome } from '../../executor/observe/round.ts';
 import { bundleProbe, probeEnvironment, probeFlags } from '../../images/probe.ts';
 import { downwardOf, executorBed, subjectOf, targetOf, tokenOf } from './evidence-bed.ts';
 
@@ -26,20 +27,22 @@ async function memoryOf(pid: number): Promise<{ now: number; peak: number }> {
   return { now: of('VmRSS'), peak: of('VmHWM') };
 }
 
-test('the program of the image serves, is enrolled, tells which daemons are absent, and stays within its memory', async () => {
-  const subject = subjectOf(1);
+/** Starts the program as a chassis' sidecar, works with it, and ends it. */
+async function served(
+  n: number,
+  node: readonly string[],
+  work: (probe: { readonly pid: number; readonly said: string[]; ask(): Promise<Outcome<'chassis'>> }) => Promise<void>,
+): Promise<void> {
+  const subject = subjectOf(n);
   bed.know(subject);
   await writeFile(join(bed.directory, 'token'), tokenOf(subject));
   const where = ['--trust', bed.directory, '--ovn-run', bed.directory, '--ovs-run', bed.directory];
   const port = await bed.freePort();
-  const child = spawn(
-    process.execPath,
-    [...probeFlags, program, 'probe', 'chassis', '--port', String(port), ...where],
-    {
-      stdio: ['ignore', 'ignore', 'pipe'],
-      env: { ...probeEnvironment, ...downwardOf(subject) },
-    },
-  );
+  const args = [...node, ...probeFlags, program, 'probe', 'chassis', '--port', String(port), ...where];
+  const child = spawn(process.execPath, args, {
+    stdio: ['ignore', 'ignore', 'pipe'],
+    env: { ...probeEnvironment, ...downwardOf(subject) },
+  });
   const ended = once(child, 'exit');
   const said: string[] = [];
   const up = Promise.withResolvers<void>();
@@ -50,6 +53,15 @@ test('the program of the image serves, is enrolled, tells which daemons are abse
   try {
     await Promise.race([up.promise, ended.then(() => assert.unreachable(said.join('\n')))]);
     const ask = () => bed.pull(targetOf(subject), bed.pulling([port], { limitMs: 20_000 }));
+    await work({ pid: child.pid ?? 0, said, ask });
+  } finally {
+    child.kill('SIGTERM');
+    await ended;
+  }
+}
+
+test('the program of the image serves, is enrolled, tells which daemons are absent, and stays within its memory', () =>
+  served(1, [], async ({ pid, said, ask }) => {
     const first = await ask();
     if (first.type !== 'Evidence') throw new Error(JSON.stringify([first, said]));
     const { facts, problems } = first.evidence;
@@ -64,15 +76,19 @@ test('the program of the image serves, is enrolled, tells which daemons are abse
     );
     // Asked for an hour or so: what ended connections leave behind must not pile up.
     for (let turn = 0; turn < 300; turn += 1) assert.is((await ask()).type, 'Evidence');
-    const { now, peak } = await memoryOf(child.pid ?? 0);
+    const { now, peak } = await memoryOf(pid);
     console.log(`probe process: ${(now / 1024).toFixed(1)} MiB resident, ${(peak / 1024).toFixed(1)} MiB at most`);
     assert.ok(peak < memoryLimitKiB, `${peak} KiB`);
     assert.not.match(said.join('\n'), /PRIVATE KEY|token-of/);
-  } finally {
-    child.kill('SIGTERM');
-    await ended;
-  }
-});
+  }));
+
+test('a disk that takes no byte: a probe that may write no file makes its key, is enrolled and answers', () =>
+  // The permission model of Node answers every write to the file system with an error.
+  served(2, ['--permission', '--allow-fs-read=*', '--allow-child-process'], async ({ said, ask }) => {
+    const outcome = await ask();
+    assert.is(outcome.type, 'Evidence', JSON.stringify([outcome, said]));
+    assert.not.match(said.join('\n'), /ERR_ACCESS_DENIED/);
+  }));
 
 test('the network probe is known by a name of its own', async () => {
   const port = await bed.freePort();

@@ -39,13 +39,20 @@ async function makeNode(admin: AdminClient, n: number, address: string): Promise
   await admin.expect('PATCH', `/api/v1/nodes/${nameOf(n)}/status`, { ...patch, body: { status } });
 }
 
+interface PodOptions {
+  readonly owner: object;
+  readonly address: string;
+  readonly hangs: boolean;
+  readonly suffix?: string;
+}
+
 /** A pod that runs, and the token that its kubelet would give the sidecar. */
 async function makePod(
   admin: AdminClient,
   n: number,
-  { owner, address, hangs }: { readonly owner: object; readonly address: string; readonly hangs: boolean },
+  { owner, address, hangs, suffix = '' }: PodOptions,
 ): Promise<Member> {
-  const [node, name] = [nameOf(n), `ovs-ovn-${n}`];
+  const [node, name] = [nameOf(n), `ovs-ovn-${n}${suffix}`];
   const containers = ['openvswitch', probeContainers.chassis];
   const image = 'registry.example.com/ovn:1';
   const pods = `/api/v1/namespaces/${networkNamespace}/pods`;
@@ -111,6 +118,8 @@ export interface MadeCluster {
   readonly members: readonly Member[];
   /** Makes the installation that the pods belong to: from then on they are observed. */
   install(): Promise<void>;
+  /** Makes another pod on a node, beside the one that is there, as a rollout with surge does. */
+  surge(n: number): Promise<Member>;
 }
 
 /** Makes nodes, pods and their DaemonSet. */
@@ -147,7 +156,8 @@ export async function makeCluster(admin: AdminClient, options: ClusterOptions): 
   await admin.expect('PATCH', `${daemonSetPath}/ovs-ovn/status`, { ...patch, body: { status } });
   await each(nodes, (n) => makeNode(admin, n, addressOf(n)));
   const members = await each(nodes, (n) => makePod(admin, n, { owner, address: addressOf(n), hangs: hangs(n) }));
-  return { members, install: () => install(admin) };
+  const surge = (n: number) => makePod(admin, n, { owner, address: addressOf(n), hangs: false, suffix: '-next' });
+  return { members, install: () => install(admin), surge };
 }
 
 async function install(admin: AdminClient): Promise<void> {
