@@ -32,7 +32,7 @@ export interface LedgerShape {
 
 export const className = (n: number): string => `class-${String(n).padStart(3, '0')}`;
 /** 16,384 addresses for each of up to 256 classes. */
-const networkOf = (n: number): string => `100.${64 + (n >> 2)}.${(n & 3) * 64}.0/18`;
+export const networkOf = (n: number): string => `100.${64 + (n >> 2)}.${(n & 3) * 64}.0/18`;
 export const ipAt = (n: number, at: number): IPAddress => {
   const found = readIP(`100.${64 + (n >> 2)}.${(n & 3) * 64 + (at >> 8)}.${at & 255}`);
   if (found === undefined) throw new RangeError(`no address ${at} of class ${n}`);
