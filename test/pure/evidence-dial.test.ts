@@ -1,6 +1,5 @@
-import { once } from 'node:events';
 import { mkdir, rm, writeFile } from 'node:fs/promises';
-import { createServer, type Server } from 'node:net';
+import { createServer } from 'node:net';
 import { type Duplex, PassThrough } from 'node:stream';
 import { createServer as createTlsServer } from 'node:tls';
 import { suite } from 'uvu';
@@ -10,6 +9,7 @@ import { directWay, type Way } from '../../executor/evidence/way.ts';
 import { makeOffer } from '../../probes/server/offer.ts';
 import { forwarded, forwardServer, streamNames } from '../standins/portforward.ts';
 import { chassisCollectors, dayMs, executorBed, subjectOf, targetOf, tokenOf } from './evidence-bed.ts';
+import { closedPort, listening } from './evidence-ports.ts';
 
 const test = suite('evidence dial');
 const bed = await executorBed();
@@ -18,26 +18,6 @@ test.before.each(async () => {
   await bed.believe([first]);
 });
 test.after(() => bed.stop());
-
-const portOf = (server: Server): number => {
-  const address = server.address();
-  return typeof address === 'object' && address !== null ? address.port : 0;
-};
-
-async function listening(server: Server): Promise<number> {
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  return portOf(server);
-}
-
-/** A port that nobody listens on. */
-async function closedPort(): Promise<number> {
-  const server = createServer();
-  const port = await listening(server);
-  server.close();
-  await once(server, 'close');
-  return port;
-}
 
 test('nobody there is Unreachable, by every way in turn', async () => {
   const tried: string[] = [];
