@@ -3,11 +3,9 @@
  * what it says, and what it does not say is absent.
  */
 import { addressAnnotations } from '../../constructs/api/addresses.ts';
-import type { AddressPhase } from '../../constructs/api/kinds/ipaddress.ts';
-import { addressPhases } from '../../constructs/api/kinds/ipaddress.ts';
 import type { ReclaimPolicy } from '../../constructs/api/kinds/ipaddress-fields.ts';
-import type { ClaimFamily, ClaimPhase } from '../../constructs/api/kinds/ipaddressclaim.ts';
-import { claimFamilies, claimPhases } from '../../constructs/api/kinds/ipaddressclaim.ts';
+import type { AddressPhase, ClaimFamily, ClaimPhase } from '../../constructs/api/ledger-words.ts';
+import { addressPhases, claimFamilies, claimPhases } from '../../constructs/api/ledger-words.ts';
 import { parseDuration } from '../../constructs/lib/duration.ts';
 import { type IPAddress, readIP } from '../../constructs/lib/ip.ts';
 import { isObject, type JsonObject, type JsonValue, objectOf, objectsOf } from '../../constructs/lib/json.ts';
