@@ -27,6 +27,8 @@ export interface View {
   readonly namespace?: string;
   readonly object: KubeObject;
   readonly name: string;
+  /** `<namespace>/<name>`, or the name of what has no namespace: made once, since every index has it. */
+  readonly key: string;
   readonly uid: string;
   readonly deleting: boolean;
   readonly finalizers: readonly string[];
@@ -106,8 +108,9 @@ const annotation = (object: KubeObject, key: string): string => object.metadata.
 
 /** What every view has. */
 export function viewOf(object: KubeObject): Omit<View, 'kind' | 'namespace'> {
-  const { name = '', uid = '', deletionTimestamp, finalizers = [] } = object.metadata;
-  return { object, name, uid, deleting: typeof deletionTimestamp === 'string', finalizers };
+  const { name = '', namespace, uid = '', deletionTimestamp, finalizers = [] } = object.metadata;
+  const key = namespace === undefined ? name : `${namespace}/${name}`;
+  return { object, name, key, uid, deleting: typeof deletionTimestamp === 'string', finalizers };
 }
 
 const isText = (one: JsonObject, key: string): boolean => typeof one[key] === 'string';
