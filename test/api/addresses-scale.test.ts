@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { Registry } from 'prom-client';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { addressAnnotations, addressName } from '../../constructs/api/addresses.ts';
+import { addressAnnotations, addressesNodeOptions, addressName } from '../../constructs/api/addresses.ts';
 import { metallbAnnotations } from '../../constructs/api/metallb.ts';
 import { type Clock, systemClock } from '../../constructs/lib/clock.ts';
 import { type JsonObject, objectOf, objectsOf } from '../../constructs/lib/json.ts';
@@ -10,7 +10,6 @@ import { coreWorker } from '../../executor/addresses/core/core-worker.ts';
 import { metallbWorker } from '../../executor/addresses/metallb/metallb-worker.ts';
 import { runAddresses } from '../../executor/addresses/role.ts';
 import { leaseTimings } from '../../executor/lease/timings.ts';
-import { imageEnvironment } from '../../images/base.ts';
 import { bundleInParts } from '../../images/bundle.ts';
 import { freshNamespace } from '../apiserver/namespace.ts';
 import { plant } from '../apiserver/plant.ts';
@@ -89,7 +88,7 @@ test('a process looks at everything once, asks for what concerns it alone, and s
       ...['--kubeconfig', kubeconfig, '--lease-namespace', namespace, '--metrics-port', String(port)],
       ...['--metallb-namespace', settings.metallbNamespace, '--placeholder-namespace', settings.placeholderNamespace],
     ],
-    { PATH: process.env.PATH, NODE_OPTIONS: imageEnvironment.NODE_OPTIONS },
+    { PATH: process.env.PATH, NODE_OPTIONS: addressesNodeOptions },
   );
   try {
     await role.says('core: every kind is listed', 60_000);

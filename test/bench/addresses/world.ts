@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { imageEnvironment } from '../../../images/base.ts';
+import { addressesNodeOptions } from '../../../constructs/api/addresses.ts';
 import { bundleInParts } from '../../../images/bundle.ts';
 import { install } from '../../api/addresses-bed.ts';
 import { type Controller, type MetalLb, metalLb, metalLbServer } from '../../api/metallb-bed.ts';
@@ -81,7 +81,7 @@ export async function openWorld(folder: string): Promise<World> {
           ...['--metallb-namespace', metallb.namespace, '--placeholder-namespace', placeholderNamespace],
           ...['--lb-class', lbClass],
         ],
-        { PATH: process.env.PATH, NODE_OPTIONS: imageEnvironment.NODE_OPTIONS },
+        { PATH: process.env.PATH, NODE_OPTIONS: addressesNodeOptions },
       );
       const names = { core: 'address_controller', driver: 'metallb_iad' } as const;
       for (const [worker, prefix] of Object.entries(names)) {
