@@ -2,7 +2,7 @@
 import type { KubeObject } from '../kube/types.ts';
 
 /** What a server takes changes with its flags: it is asked again now and then. */
-export const refusalMs = 600_000;
+const refusalMs = 600_000;
 /** So many are remembered, the latest. */
 const remembered = 10_000;
 

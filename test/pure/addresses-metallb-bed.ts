@@ -61,10 +61,8 @@ class ModelWorker<Key extends string, Any extends View, Known extends EngineLedg
         const [first] = args as unknown as [KubeObject];
         if (this.refuses === first.kind) return { type: 'refused', message: 'no' };
         const why = this.invalid(first);
-        if (why !== undefined) {
-          this.foundInvalid.push(first.metadata.name ?? '');
-          return { type: 'refused', message: why, invalid: true };
-        }
+        if (why !== undefined) this.foundInvalid.push(first.metadata.name ?? '');
+        if (why !== undefined) return { type: 'refused', message: why, invalid: true };
         this.writes.push(`${what} ${first.kind} ${first.metadata.name}`);
         return call(...args);
       };
@@ -178,11 +176,7 @@ export class MetallbBed {
     return outcome.object;
   }
 
-  class(
-    addresses: readonly string[] = ['203.0.113.0/29', '2001:db8::/126'],
-    more: Record<string, string> = {},
-    name = 'public',
-  ): void {
+  class(addresses = ['203.0.113.0/29', '2001:db8::/126'], more: Record<string, string> = {}, name = 'public'): void {
     this.make(ledgerObject('IPAddressClass', name, classSpec(addresses, more)));
   }
 
