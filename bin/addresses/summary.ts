@@ -1,6 +1,5 @@
 /** The address ledger in `keelson status`. */
-import { addressPhases } from '../../constructs/api/kinds/ipaddress.ts';
-import { claimPhases } from '../../constructs/api/kinds/ipaddressclaim.ts';
+import { addressPhases, claimPhases } from '../../constructs/api/ledger-words.ts';
 import type { ClassSummary, LedgerSummary } from '../../executor/addressbook/summary.ts';
 import { bar } from '../../executor/addressbook/usage.ts';
 import { table } from '../output.ts';

@@ -1,48 +1,10 @@
-import { randomUUID } from 'node:crypto';
-import { hostname } from 'node:os';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import pino from 'pino';
-import { Registry } from 'prom-client';
 import { networkNamespace, ports, timings } from '../../constructs/api/constants.ts';
 import { parseDuration } from '../../constructs/lib/duration.ts';
-import type { JsonObject } from '../../constructs/lib/json.ts';
-import { redact, redactObject } from '../../constructs/lib/redact.ts';
-import { coreWorker } from '../../executor/addresses/core/core-worker.ts';
-import { metallbWorker } from '../../executor/addresses/metallb/metallb-worker.ts';
-import type { MetallbSettings } from '../../executor/addresses/metallb/names.ts';
-import { runAddresses } from '../../executor/addresses/role.ts';
-import { evidenceSource } from '../../executor/evidence/source.ts';
 import { type CredentialSource, inClusterCredentials, kubeConfigCredentials } from '../../executor/kube/credentials.ts';
-import { inClusterPeers } from '../../executor/peer/in-cluster.ts';
-import { runExecutor } from '../../executor/run.ts';
 import type { Invocation } from '../invocation.ts';
-import { peerDatabases } from '../peer-databases.ts';
-
-interface ExecutorFlags {
-  readonly role: 'executor' | 'addresses';
-  readonly workers: readonly (keyof typeof addressWorkers)[];
-  readonly leaseNamespace?: string;
-  readonly metallbNamespace: string;
-  readonly placeholderNamespace: string;
-  readonly lbClass?: string;
-  readonly forcedRelease: MetallbSettings['forcedRelease'];
-  readonly namespace: string;
-  readonly kubeconfig?: string;
-  readonly context?: string;
-  readonly apiServer?: string;
-  readonly planOnly?: boolean;
-  readonly allowUnsigned?: boolean;
-  readonly evidence?: boolean;
-  readonly evidenceNamespaces: string;
-  readonly evidenceAtOnce: number;
-  readonly fluxNamespaces?: string;
-  readonly testBypassGates?: string;
-  readonly testLeaseDuration?: number;
-  readonly testObserveInterval?: number;
-  readonly retain: number;
-  readonly metricsPort: number;
-  readonly pagePort: number;
-}
+import { type AddressWorkerName, addressWorkerNames, type ExecutorFlags, words } from '../roles/flags.ts';
 
 function whole(text: string): number {
   if (!/^\d+$/.test(text)) throw new InvalidArgumentError('a whole number is needed');
@@ -63,8 +25,6 @@ function duration(text: string): number {
   }
 }
 
-const words = (text: string | undefined): string[] => (text ?? '').split(',').filter((word) => word !== '');
-
 /** In a pod the account of the pod, elsewhere a kubeconfig. */
 function credentials(flags: ExecutorFlags, { env, clock }: Invocation): CredentialSource {
   const apiServer = flags.apiServer === undefined ? {} : { apiServer: flags.apiServer };
@@ -84,61 +44,13 @@ function credentials(flags: ExecutorFlags, { env, clock }: Invocation): Credenti
   });
 }
 
-/** Fields of a log line without secrets. */
-const tellable = (fields: Readonly<Record<string, unknown>> = {}): JsonObject =>
-  redactObject(JSON.parse(JSON.stringify(fields)) as JsonObject);
-
-/** Workers of role `addresses` by name. */
-const addressWorkers = {
-  core: (registry: Registry, { clock }: Invocation) => coreWorker(registry, () => clock.now()),
-  driver: (registry: Registry, { clock }: Invocation, flags: ExecutorFlags) =>
-    metallbWorker(registry, () => clock.now(), metallbSettings(flags)),
-} as const;
-
-const metallbSettings = (flags: ExecutorFlags): MetallbSettings => ({
-  metallbNamespace: flags.metallbNamespace,
-  placeholderNamespace: flags.placeholderNamespace,
-  forcedRelease: flags.forcedRelease,
-  ...(flags.lbClass === undefined ? {} : { lbClass: flags.lbClass }),
-});
-
 /** @throws InvalidArgumentError for a worker that there is none of. */
-function workerNames(text: string): (keyof typeof addressWorkers)[] {
-  const known = Object.keys(addressWorkers) as (keyof typeof addressWorkers)[];
+function workerNames(text: string): AddressWorkerName[] {
   return [...new Set(words(text))].map((word) => {
-    const found = known.find((name) => name === word);
-    if (found === undefined) throw new InvalidArgumentError(`workers are ${known.join(', ')}`);
+    const found = addressWorkerNames.find((name) => name === word);
+    if (found === undefined) throw new InvalidArgumentError(`workers are ${addressWorkerNames.join(', ')}`);
     return found;
   });
-}
-
-function addresses(
-  flags: ExecutorFlags,
-  access: CredentialSource,
-  log: pino.Logger,
-  invocation: Invocation,
-): Promise<void> {
-  const { clock, random, env, signal } = invocation;
-  // Whether this is a test cluster is asked by role executor alone.
-  if (flags.testLeaseDuration !== undefined)
-    throw new InvalidArgumentError('--test-lease-duration is an option of role executor');
-  const registry = new Registry();
-  return runAddresses(
-    {
-      credentials: access,
-      clock,
-      random,
-      uniqueId: () => randomUUID().slice(0, 13),
-      identity: env.POD_NAME ?? hostname(),
-      registry,
-      workers: flags.workers.map((name) => addressWorkers[name](registry, invocation, flags)),
-      leaseNamespace: flags.leaseNamespace ?? flags.namespace,
-      metricsPort: flags.metricsPort,
-      onListening: (port) => log.info({ port }, 'metrics are served'),
-      log: (level, message, fields) => log[level](tellable(fields), redact(message)),
-    },
-    signal,
-  );
 }
 
 /** `keelson executor`: the process that runs in the cluster. */
@@ -191,47 +103,14 @@ export function executorCommand(invocation: Invocation): Command {
       const flags = command.optsWithGlobals<ExecutorFlags>();
       const log = pino({ name: `keelson-${flags.role}` });
       const access = credentials(flags, invocation);
-      if (flags.role === 'addresses') return addresses(flags, access, log, invocation);
-      const tell = (level: 'info' | 'warn', message: string): void => log[level](redact(message));
-      const evidenceNamespaces = [...words(flags.evidenceNamespaces)];
-      await runExecutor(
-        {
-          credentials: access,
-          clock: invocation.clock,
-          random: invocation.random,
-          uniqueId: () => randomUUID().slice(0, 13),
-          identity: invocation.env.POD_NAME ?? hostname(),
-          namespace: flags.namespace,
-          planOnly: flags.planOnly ?? false,
-          allowUnsigned: flags.allowUnsigned ?? false,
-          flux: { namespaces: words(flags.fluxNamespaces) },
-          bypassGates: words(flags.testBypassGates),
-          ...(flags.testLeaseDuration === undefined ? {} : { testLeaseMs: flags.testLeaseDuration }),
-          ...(flags.testObserveInterval === undefined ? {} : { testObserveMs: flags.testObserveInterval }),
-          retain: flags.retain,
-          metricsPort: flags.metricsPort,
-          pagePort: flags.pagePort,
-          ...(flags.evidence === true
-            ? {
-                evidenceNamespaces,
-                evidenceAtOnce: flags.evidenceAtOnce,
-                // Whoever brings probes to the nodes can have them looked at first.
-                preflight: {},
-                evidence: (parts) =>
-                  evidenceSource({
-                    ...parts,
-                    probeNamespaces: evidenceNamespaces,
-                    credentials: access,
-                    log: tell,
-                    peers: inClusterPeers({ ...parts, databases: peerDatabases(parts.clock) }),
-                  }),
-              }
-            : {}),
-          onListening: (port) => log.info({ port }, 'metrics are served'),
-          onPage: (port) => log.info({ port }, 'the status page is served'),
-          log: (level, message, fields) => log[level](tellable(fields), redact(message)),
-        },
-        invocation.signal,
-      );
+      if (flags.role === 'addresses') {
+        // Whether this is a test cluster is asked by role executor alone.
+        if (flags.testLeaseDuration !== undefined)
+          throw new InvalidArgumentError('--test-lease-duration is an option of role executor');
+        const { addressesRole } = await import('../roles/addresses.ts');
+        return addressesRole(flags, access, log, invocation);
+      }
+      const { executorRole } = await import('../roles/executor.ts');
+      return executorRole(flags, access, log, invocation);
     });
 }

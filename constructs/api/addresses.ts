@@ -27,6 +27,12 @@ export const addressFinalizers = {
 /** Leases of the workers of role `addresses`: those of the controllers before them, so that both never work at once. */
 export const addressLeases = { core: 'a4cfeeab.sdn.cozystack.io', driver: 'e1633266.iad.cozystack.io' } as const;
 
+/**
+ * How its process uses memory: a large ledger fits into a small pod when the young generation is small, at the cost of a fifth more
+ * CPU while it lists. The old generation leaves the pod room for everything else.
+ */
+export const addressesNodeOptions = '--max-old-space-size=160 --max-semi-space-size=1';
+
 /** The release of the ledger, and of its domain the only one. */
 export const addressesRelease = 'addresses';
 

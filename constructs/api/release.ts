@@ -11,10 +11,10 @@ import {
   timestamp,
   upperCamel,
 } from './fields.ts';
+import { releaseStates } from './release-states.ts';
 
 /** Release: one payload that the cluster is to have, how far it may go, and how far it has got. */
 
-export const releaseStates = ['Initial', 'Syncing', 'Reconciling', 'Error'] as const;
 export type ReleaseState = (typeof releaseStates)[number];
 
 /** Steps before the first write, in order. */

@@ -1,6 +1,5 @@
 /** Who holds what: the ledger as rows for people and programs. Pure. */
-import type { AddressPhase } from '../../constructs/api/kinds/ipaddress.ts';
-import type { ClaimFamily, ClaimPhase } from '../../constructs/api/kinds/ipaddressclaim.ts';
+import type { AddressPhase, ClaimFamily, ClaimPhase } from '../../constructs/api/ledger-words.ts';
 import type { IPFamily } from '../../constructs/lib/ip.ts';
 import { type AddressView, type ClaimView, type ClassView, claimKey } from '../addresses/objects.ts';
 import { type Book, rangesOf, type Workload, workloadOf } from './book.ts';

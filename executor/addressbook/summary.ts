@@ -1,6 +1,5 @@
 /** The ledger in numbers, and what in it somebody has to look at. Pure. */
-import { type AddressPhase, addressPhases } from '../../constructs/api/kinds/ipaddress.ts';
-import { type ClaimPhase, claimPhases } from '../../constructs/api/kinds/ipaddressclaim.ts';
+import { type AddressPhase, addressPhases, type ClaimPhase, claimPhases } from '../../constructs/api/ledger-words.ts';
 import { type AddressView, type ClaimView, claimKey } from '../addresses/objects.ts';
 import { type Book, workloadOf } from './book.ts';
 import { type ClassUsage, usageByClass } from './usage.ts';

@@ -54,15 +54,16 @@ function isOlder(version: string | undefined, than: string | undefined): boolean
   return version.length === than.length ? version < than : version.length < than.length;
 }
 
-const keyOf = ({ kind, namespace, name }: Omit<LedgerRef, 'apiVersion'>): string =>
-  `${kind} ${namespace ?? ''}/${name}`;
+const keyOf = ({ namespace, name }: Omit<LedgerRef, 'apiVersion'>): string =>
+  namespace === undefined ? name : `${namespace}/${name}`;
 
 /** Orders claims by their age; those of one second by name. */
-export const ageOf = (claim: ClaimView): string => `${claim.createdAt} ${claimKey(claim)}`;
+export const ageOf = ({ createdAt, key }: ClaimView): string => `${createdAt} ${key}`;
 
 /** The ledger, with whatever other kinds a driver adds. */
 export class ExtendedLedger<Other extends View> implements Ledger {
-  readonly #objects = new Map<string, LedgerView | Other>();
+  /** By kind, and in it by key. */
+  readonly #objects = new Map<string, Map<string, LedgerView | Other>>();
   readonly #classes = new Map<string, ClassView>();
   readonly #byClaim = new ViewIndex<AddressView>();
   readonly #free = new ViewIndex<AddressView>();
@@ -84,8 +85,9 @@ export class ExtendedLedger<Other extends View> implements Ledger {
   class = (name: string): ClassView | undefined => this.#classes.get(name);
   classes = (): Iterable<ClassView> => this.#classes.values();
   address = (name: string): AddressView | undefined =>
-    this.#objects.get(`IPAddress /${name}`) as AddressView | undefined;
-  claim = (key: string): ClaimView | undefined => this.#objects.get(`IPAddressClaim ${key}`) as ClaimView | undefined;
+    this.#objects.get('IPAddress')?.get(name) as AddressView | undefined;
+  claim = (key: string): ClaimView | undefined =>
+    this.#objects.get('IPAddressClaim')?.get(key) as ClaimView | undefined;
   addressesOf = (claim: string): AddressView[] => [...this.#byClaim.get(claim)];
   freeOf = (className: string): Iterable<AddressView> => this.#free.get(className);
   addressesOfClass = (className: string): AddressView[] => [...this.#byClass.get(className)];
@@ -104,7 +106,7 @@ export class ExtendedLedger<Other extends View> implements Ledger {
 
   /** What is known of an object. */
   find(ref: LedgerRef): LedgerView | Other | undefined {
-    return this.#objects.get(keyOf(ref));
+    return this.#objects.get(ref.kind)?.get(keyOf(ref));
   }
 
   /** Reads an object of another kind; undefined for one that nobody here asks about. */
@@ -123,22 +125,24 @@ export class ExtendedLedger<Other extends View> implements Ledger {
   }
 
   /** Every object of a kind. */
-  *every(kind: string): Iterable<LedgerView | Other> {
-    for (const view of this.#objects.values()) if (view.kind === kind) yield view;
+  every(kind: string): Iterable<LedgerView | Other> {
+    return this.#objects.get(kind)?.values() ?? [];
   }
 
   /** Takes in an object that exists; undefined when what is known is as new, or newer. */
   put(object: KubeObject): LedgerChange<LedgerView | Other> | undefined {
     const after = this.#read(object);
     if (after === undefined || this.#isGone(after)) return undefined;
-    const key = keyOf(after);
-    const before = this.#objects.get(key);
+    const { key, kind } = after;
+    const known = this.#objects.get(kind) ?? new Map<string, LedgerView | Other>();
+    const before = known.get(key);
     if (before?.uid === after.uid) {
-      const [known, told] = [before.object.metadata.resourceVersion, object.metadata.resourceVersion];
-      if (known === told || isOlder(told, known)) return undefined;
+      const [had, told] = [before.object.metadata.resourceVersion, object.metadata.resourceVersion];
+      if (had === told || isOlder(told, had)) return undefined;
     }
     if (before !== undefined) this.#unlink(before);
-    this.#objects.set(key, after);
+    known.set(key, after);
+    this.#objects.set(kind, known);
     this.#link(after);
     return { before, after };
   }
@@ -148,11 +152,11 @@ export class ExtendedLedger<Other extends View> implements Ledger {
     const gone = this.#read(object);
     if (gone === undefined) return undefined;
     this.#remember(gone, by);
-    const key = keyOf(gone);
-    const before = this.#objects.get(key);
+    const { key, kind } = gone;
+    const before = this.#objects.get(kind)?.get(key);
     if (before === undefined || before.uid !== gone.uid) return undefined;
     this.#unlink(before);
-    this.#objects.delete(key);
+    this.#objects.get(kind)?.delete(key);
     return { before, after: undefined };
   }
 

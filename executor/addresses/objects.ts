@@ -3,11 +3,9 @@
  * what it says, and what it does not say is absent.
  */
 import { addressAnnotations } from '../../constructs/api/addresses.ts';
-import type { AddressPhase } from '../../constructs/api/kinds/ipaddress.ts';
-import { addressPhases } from '../../constructs/api/kinds/ipaddress.ts';
 import type { ReclaimPolicy } from '../../constructs/api/kinds/ipaddress-fields.ts';
-import type { ClaimFamily, ClaimPhase } from '../../constructs/api/kinds/ipaddressclaim.ts';
-import { claimFamilies, claimPhases } from '../../constructs/api/kinds/ipaddressclaim.ts';
+import type { AddressPhase, ClaimFamily, ClaimPhase } from '../../constructs/api/ledger-words.ts';
+import { addressPhases, claimFamilies, claimPhases } from '../../constructs/api/ledger-words.ts';
 import { parseDuration } from '../../constructs/lib/duration.ts';
 import { type IPAddress, readIP } from '../../constructs/lib/ip.ts';
 import { isObject, type JsonObject, type JsonValue, objectOf, objectsOf } from '../../constructs/lib/json.ts';
@@ -29,6 +27,8 @@ export interface View {
   readonly namespace?: string;
   readonly object: KubeObject;
   readonly name: string;
+  /** `<namespace>/<name>`, or the name of what has no namespace: made once, since every index has it. */
+  readonly key: string;
   readonly uid: string;
   readonly deleting: boolean;
   readonly finalizers: readonly string[];
@@ -108,8 +108,9 @@ const annotation = (object: KubeObject, key: string): string => object.metadata.
 
 /** What every view has. */
 export function viewOf(object: KubeObject): Omit<View, 'kind' | 'namespace'> {
-  const { name = '', uid = '', deletionTimestamp, finalizers = [] } = object.metadata;
-  return { object, name, uid, deleting: typeof deletionTimestamp === 'string', finalizers };
+  const { name = '', namespace, uid = '', deletionTimestamp, finalizers = [] } = object.metadata;
+  const key = namespace === undefined ? name : `${namespace}/${name}`;
+  return { object, name, key, uid, deleting: typeof deletionTimestamp === 'string', finalizers };
 }
 
 const isText = (one: JsonObject, key: string): boolean => typeof one[key] === 'string';

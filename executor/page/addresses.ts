@@ -1,6 +1,5 @@
 /** The address ledger as the page shows it: in numbers, and what somebody has to look at. Pure. */
-import { addressPhases } from '../../constructs/api/kinds/ipaddress.ts';
-import { claimPhases } from '../../constructs/api/kinds/ipaddressclaim.ts';
+import { addressPhases, claimPhases } from '../../constructs/api/ledger-words.ts';
 import type { ClassSummary, LedgerSummary } from '../addressbook/summary.ts';
 import type { FamilyUsage } from '../addressbook/usage.ts';
 import {

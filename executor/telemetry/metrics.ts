@@ -1,6 +1,6 @@
 /** Metrics of one executor process. The registry is the caller's: nothing is registered globally. */
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
-import { releaseStates } from '../../constructs/api/release.ts';
+import { releaseStates } from '../../constructs/api/release-states.ts';
 import type { DriftEvent } from '../apply/drift/mend.ts';
 import type { AttemptInfo } from '../kube/call.ts';
 import type { WorkerRecord } from '../release/record.ts';

@@ -1,6 +1,6 @@
 /** Ledgers to look at, as they lie in a cluster. */
 import { addressAnnotations } from '../../constructs/api/addresses.ts';
-import type { AddressPhase } from '../../constructs/api/kinds/ipaddress.ts';
+import type { AddressPhase } from '../../constructs/api/ledger-words.ts';
 import { metallbLabels, metallbProvisioner } from '../../constructs/api/metallb.ts';
 import type { JsonObject } from '../../constructs/lib/json.ts';
 import type { KubeObject } from '../../executor/kube/types.ts';

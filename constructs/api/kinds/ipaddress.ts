@@ -2,11 +2,9 @@ import { z } from 'zod';
 import { addressAnnotations, addressesGroup, addressFinalizers } from '../addresses.ts';
 import { celRules, immutable } from '../cel.ts';
 import { requiredText, text } from '../fields.ts';
+import { addressPhases } from '../ledger-words.ts';
 import { canonicalAddress, objectNameText, reclaimPolicies, standardConditions } from './ipaddress-fields.ts';
 import { ageColumn, type Kind } from './kind.ts';
-
-export const addressPhases = ['Pending', 'Available', 'Bound', 'Released', 'Conflict', 'Lost'] as const;
-export type AddressPhase = (typeof addressPhases)[number];
 
 const claimRef = z.strictObject({
   namespace: objectNameText().meta({ description: 'Namespace of the claim.' }),

@@ -2,14 +2,9 @@ import { z } from 'zod';
 import { addressAnnotations, addressesGroup, addressFinalizers } from '../addresses.ts';
 import { celRules, immutable } from '../cel.ts';
 import { text } from '../fields.ts';
+import { claimFamilies, claimPhases } from '../ledger-words.ts';
 import { objectNameText, standardConditions } from './ipaddress-fields.ts';
 import { ageColumn, type Kind } from './kind.ts';
-
-export const claimFamilies = ['IPv4', 'IPv6', 'Dual'] as const;
-export type ClaimFamily = (typeof claimFamilies)[number];
-
-export const claimPhases = ['Pending', 'Bound', 'Lost'] as const;
-export type ClaimPhase = (typeof claimPhases)[number];
 
 const claimSpec = z
   .strictObject({

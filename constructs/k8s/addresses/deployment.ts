@@ -1,4 +1,5 @@
 import type { Construct } from 'constructs';
+import { addressesNodeOptions } from '../../api/addresses.ts';
 import { type AddressesSettings, addressesOf } from '../../api/addresses-settings.ts';
 import type { ClusterSpec } from '../../api/cluster.ts';
 import { roleName } from '../../api/constants.ts';
@@ -33,8 +34,12 @@ function container({ spec, image }: AddressesOptions): JsonObject {
       ...(apiServer === undefined ? [] : [`--api-server=${apiServer}`]),
       ...(settings.workers.includes('driver') ? driverArgs(settings) : []),
     ],
-    env: [{ name: 'POD_NAME', valueFrom: { fieldRef: { apiVersion: 'v1', fieldPath: 'metadata.name' } } }],
-    resources: { requests: { cpu: '20m', memory: '96Mi' }, limits: { memory: '384Mi' } },
+    env: [
+      { name: 'POD_NAME', valueFrom: { fieldRef: { apiVersion: 'v1', fieldPath: 'metadata.name' } } },
+      { name: 'NODE_OPTIONS', value: addressesNodeOptions },
+    ],
+    // 10,000 addresses with their Services take some 180 MiB.
+    resources: { requests: { cpu: '20m', memory: '128Mi' }, limits: { memory: '256Mi' } },
     ...plainContainer(),
   };
 }

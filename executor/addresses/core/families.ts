@@ -1,4 +1,4 @@
-import type { ClaimFamily } from '../../../constructs/api/kinds/ipaddressclaim.ts';
+import type { ClaimFamily } from '../../../constructs/api/ledger-words.ts';
 import type { IPFamily } from '../../../constructs/lib/ip.ts';
 import type { AddressView, ClaimView } from '../objects.ts';
 

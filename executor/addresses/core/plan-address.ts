@@ -1,6 +1,6 @@
 /** What the core does about an address. Pure: the ledger in, writes in their order out. */
 import { addressFinalizers } from '../../../constructs/api/addresses.ts';
-import type { AddressPhase } from '../../../constructs/api/kinds/ipaddress.ts';
+import type { AddressPhase } from '../../../constructs/api/ledger-words.ts';
 import { reasonMessage } from '../../../constructs/api/reasons.ts';
 import { deepEqual, type JsonObject } from '../../../constructs/lib/json.ts';
 import type { Ledger } from '../ledger.ts';

@@ -1,6 +1,6 @@
 /** What the core does about a claim. Pure: the ledger in, writes in their order out. */
 import { addressAnnotations, addressFinalizers } from '../../../constructs/api/addresses.ts';
-import type { ClaimPhase } from '../../../constructs/api/kinds/ipaddressclaim.ts';
+import type { ClaimPhase } from '../../../constructs/api/ledger-words.ts';
 import { reasonMessage } from '../../../constructs/api/reasons.ts';
 import type { IPFamily } from '../../../constructs/lib/ip.ts';
 import { deepEqual, isObject, type JsonObject } from '../../../constructs/lib/json.ts';

@@ -7,14 +7,7 @@ import { type AddressView, claimKey, type LedgerView } from '../objects.ts';
 import { ViewIndex } from '../view-index.ts';
 import type { MetallbSettings } from './names.ts';
 import { Networks } from './networks.ts';
-import {
-  type AnyView,
-  type DriverView,
-  type RenderedView,
-  readDriverObject,
-  type ServiceView,
-  serviceKey,
-} from './views.ts';
+import { type AnyView, type DriverView, type RenderedView, readDriverObject, type ServiceView } from './views.ts';
 
 export class MetallbLedger extends ExtendedLedger<DriverView> {
   readonly settings: MetallbSettings;
@@ -67,7 +60,7 @@ export class MetallbLedger extends ExtendedLedger<DriverView> {
 
   protected override linkOther(view: AnyView): void {
     if (view.kind === 'IPAddressClass') this.#networks = undefined;
-    if (view.kind === 'Service') for (const [index, key] of this.#places(view)) index.add(key, serviceKey(view), view);
+    if (view.kind === 'Service') for (const [index, key] of this.#places(view)) index.add(key, view.key, view);
     if (view.kind === 'IPAddressPool' || view.kind === 'L2Advertisement')
       this.#rendered.set(`${view.kind} ${view.name}`, view);
     if (view.kind === 'IPAddress') for (const key of userOf(view)) this.#usedBy.add(key, view.name, view);
@@ -75,7 +68,7 @@ export class MetallbLedger extends ExtendedLedger<DriverView> {
 
   protected override unlinkOther(view: AnyView): void {
     if (view.kind === 'IPAddressClass') this.#networks = undefined;
-    if (view.kind === 'Service') for (const [index, key] of this.#places(view)) index.remove(key, serviceKey(view));
+    if (view.kind === 'Service') for (const [index, key] of this.#places(view)) index.remove(key, view.key);
     if (view.kind === 'IPAddressPool' || view.kind === 'L2Advertisement')
       this.#rendered.delete(`${view.kind} ${view.name}`);
     if (view.kind === 'IPAddress') for (const key of userOf(view)) this.#usedBy.remove(key, view.name);

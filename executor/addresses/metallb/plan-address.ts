@@ -1,5 +1,5 @@
 /** What the driver does about an address: it is held unless a workload uses it, watched over, and torn down in the end. Pure. */
-import type { AddressPhase } from '../../../constructs/api/kinds/ipaddress.ts';
+import type { AddressPhase } from '../../../constructs/api/ledger-words.ts';
 import { deepEqual, type JsonObject, objectOf } from '../../../constructs/lib/json.ts';
 import { conditionOf, type NewCondition, withConditions } from '../core/conditions.ts';
 import { isSurplus } from '../core/duplicate.ts';

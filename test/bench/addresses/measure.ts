@@ -12,7 +12,7 @@ import { busyShare, type MachineFacts, machineFacts } from '../proc.ts';
 import { readRequests, requestsBetween, sumOf } from '../requests.ts';
 import { follow } from './arrivals.ts';
 import { type Latencies, type Pace, paced } from './paced.ts';
-import { openWorld, shape, type World } from './world.ts';
+import { lbClass, openWorld, shape, type World } from './world.ts';
 
 export interface Measurement extends Latencies {
   /** Share of the machine that others kept busy right before. */
@@ -78,7 +78,12 @@ const service = ({ server, namespace }: World, name: string, annotations: Record
       apiVersion: 'v1',
       kind: 'Service',
       metadata: { name, annotations },
-      spec: { type: 'LoadBalancer', allocateLoadBalancerNodePorts: false, ports: [{ port: 80 }] },
+      spec: {
+        type: 'LoadBalancer',
+        loadBalancerClass: lbClass,
+        allocateLoadBalancerNodePorts: false,
+        ports: [{ port: 80 }],
+      },
     },
   });
 
