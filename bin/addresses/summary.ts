@@ -1,6 +1,7 @@
 /** The address ledger in `keelson status`. */
 import { addressPhases } from '../../constructs/api/kinds/ipaddress.ts';
 import { claimPhases } from '../../constructs/api/kinds/ipaddressclaim.ts';
+import { visibleInLine } from '../../constructs/lib/visible.ts';
 import type { ClassSummary, LedgerSummary } from '../../executor/addressbook/summary.ts';
 import { bar } from '../../executor/addressbook/usage.ts';
 import { table } from '../output.ts';
@@ -33,7 +34,7 @@ export function summaryText({ classes, troubles }: LedgerSummary): string {
     ...(rows.length === 0 ? [] : ['', table(head, rows)]),
     ...(troubles.length === 0
       ? []
-      : ['', ...troubles.map(({ phase, object, what }) => `${phase}: ${object}: ${what}`)]),
+      : ['', ...troubles.map(({ phase, object, what }) => visibleInLine(`${phase}: ${object}: ${what}`))]),
   ].join('\n');
 }
 

@@ -2,6 +2,7 @@
 import type { addressesApiVersion } from '../../constructs/api/addresses.ts';
 import { managers } from '../../constructs/api/constants.ts';
 import type { JsonObject } from '../../constructs/lib/json.ts';
+import { isDns1123Label, isDns1123Subdomain } from '../../constructs/lib/names.ts';
 import type { KubeClient } from '../kube/client.ts';
 import type { Rejection, UpdateOutcome } from '../kube/outcome.ts';
 import { mergePatch } from '../kube/status.ts';
@@ -42,6 +43,13 @@ function asWrite(outcome: UpdateOutcome, keep: Keep): LedgerWrite {
 }
 
 export type Keep = (object: KubeObject) => KubeObject;
+
+/**
+ * Whether an object can have the name. Annotations and stored references hold whatever somebody wrote: asked for a name with a
+ * slash, or for two dots, a server answers about something else.
+ */
+const canBe = ({ namespace, name }: LedgerRef): boolean =>
+  isDns1123Subdomain(name) && (namespace === undefined || isDns1123Label(namespace));
 
 const lastApplied = 'kubectl.kubernetes.io/last-applied-configuration';
 
@@ -95,6 +103,7 @@ export function clientLedgerApi(client: KubeClient, keep: Keep = withoutManagers
       }
     },
     async read(ref: LedgerRef, signal) {
+      if (!canBe(ref)) return { type: 'absent' };
       const outcome = await client.get({ apiVersion, ...ref }, { signal });
       if (outcome.type === 'found') return { type: 'found', object: keep(outcome.object) };
       if (outcome.type === 'absent') return outcome;

@@ -3,7 +3,7 @@ import { poolName } from '../../../constructs/api/metallb.ts';
 import type { IPAddress, IPFamily } from '../../../constructs/lib/ip.ts';
 import type { KubeObject } from '../../kube/types.ts';
 import { ExtendedLedger } from '../ledger.ts';
-import { type AddressView, claimKey, type LedgerView } from '../objects.ts';
+import { type AddressView, claimKey, keyParts, type LedgerView } from '../objects.ts';
 import { ViewIndex } from '../view-index.ts';
 import type { MetallbSettings } from './names.ts';
 import { Networks } from './networks.ts';
@@ -40,8 +40,7 @@ export class MetallbLedger extends ExtendedLedger<DriverView> {
   }
 
   service = (key: string): ServiceView | undefined => {
-    const [namespace = '', name = ''] = key.split('/');
-    const found = this.find({ kind: 'Service', namespace, name });
+    const found = this.find({ kind: 'Service', ...keyParts(key) });
     return found?.kind === 'Service' ? found : undefined;
   };
   placeholdersOf = (address: string): ServiceView[] => [...this.#byAddress.get(address)];

@@ -1,6 +1,6 @@
 /** What the driver does about a Service: it gets the addresses of its claim, and those only. Pure. */
 import { metallbProvisioner } from '../../../constructs/api/metallb.ts';
-import { type AddressView, type ClaimView, claimKey } from '../objects.ts';
+import { type AddressView, type ClaimView, claimKey, keyParts } from '../objects.ts';
 import { type Confirmation, nothing } from '../plan.ts';
 import { detect } from './detect.ts';
 import { addressesWith, goes, gone, isLeaving, isUser, servesAddress, statusWith, userOf, userText } from './facts.ts';
@@ -45,8 +45,7 @@ function wishOf(ledger: MetallbLedger, service: ServiceView): Wish {
   if (key === undefined) return refuse();
   const claim = ledger.claim(key);
   if (claim === undefined) {
-    const [namespace = '', name = ''] = key.split('/');
-    const confirm = [gone({ kind: 'IPAddressClaim', namespace, name })];
+    const confirm = [gone({ kind: 'IPAddressClaim', ...keyParts(key) })];
     return { ...refuse(warning(service, 'ClaimNotFound', { claim: key })), confirm };
   }
   const addresses = addressesWith(ledger, claim);

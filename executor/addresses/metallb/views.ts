@@ -91,7 +91,8 @@ function readService(object: KubeObject, settings: MetallbSettings): ServiceView
   const { annotations = {}, namespace = '' } = object.metadata;
   const [spec, balancer] = [objectOf(object.spec), objectOf(objectOf(object.status).loadBalancer)];
   const claim = annotations[addressAnnotations.claim];
-  const pin = annotations[pins.own] ?? annotations[pins.old];
+  // An empty one hides the older name, and pins to nothing.
+  const pin = (annotations[pins.own] ?? annotations[pins.old]) || undefined;
   const pool = annotations[pools.own] ?? annotations[pools.old] ?? '';
   return {
     ...viewOf(object),
