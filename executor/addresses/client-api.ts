@@ -1,5 +1,5 @@
 /** The ledger's requests through the client. */
-import type { addressesApiVersion } from '../../constructs/api/addresses.ts';
+import { addressAnnotations, type addressesApiVersion } from '../../constructs/api/addresses.ts';
 import { managers } from '../../constructs/api/constants.ts';
 import type { JsonObject } from '../../constructs/lib/json.ts';
 import { isDns1123Label, isDns1123Subdomain } from '../../constructs/lib/names.ts';
@@ -59,6 +59,25 @@ export function withoutManagers(object: KubeObject): KubeObject {
   if (metadata.annotations?.[lastApplied] === undefined) return { ...object, metadata };
   const { [lastApplied]: __, ...annotations } = metadata.annotations;
   return { ...object, metadata: { ...metadata, annotations } };
+}
+
+const read: readonly string[] = Object.values(addressAnnotations);
+/** Longer than any text that an annotation of ours may have. */
+const longestText = 1_024;
+
+/**
+ * What is kept of an object of the ledger: of its annotations those that are read, and no labels. Tenants write claims, and each
+ * may carry a quarter of a megabyte.
+ */
+export function ownParts(object: KubeObject): KubeObject {
+  const { metadata, ...rest } = withoutManagers(object);
+  if (object.apiVersion !== apiVersion) return { ...rest, metadata };
+  const { labels: _, annotations, ...others } = metadata;
+  if (annotations === undefined) return { ...rest, metadata: others };
+  const ours = Object.fromEntries(
+    Object.entries(annotations).filter(([key, value]) => read.includes(key) && value.length <= longestText),
+  );
+  return { ...rest, metadata: { ...others, annotations: ours } };
 }
 
 /** What the core and drivers write goes out under one manager. */

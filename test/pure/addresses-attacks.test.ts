@@ -19,6 +19,7 @@ import { clientLedgerApi } from '../../executor/addresses/client-api.ts';
 import type { KubeClient } from '../../executor/kube/client.ts';
 import type { KubeObject } from '../../executor/kube/types.ts';
 import { addressObject, claimObject, classObject, moment, serviceObject } from './addressbook-support.ts';
+import { scenario as coreScenario } from './addresses-bed.ts';
 import { associated, one, scenario, stock } from './addresses-metallb-bed.ts';
 import { VirtualClock } from './virtualClock.ts';
 
@@ -65,6 +66,27 @@ scenario('a pin that is empty is nobody else’s, and hides the older one', asyn
   bed.annotate('Service', 'a', 'metallb.universe.tf/loadBalancerIPs', '198.51.100.9');
   await bed.settle();
   assert.equal([bed.user(one), bed.pin('a')], ['tenant-a/a', '203.0.113.0']);
+});
+
+coreScenario('a clock that can not be read begins anew, and nobody gets the address before', async (bed) => {
+  bed.class('public', { releaseDelay: '1h' });
+  const plant = (text: string, lastTransitionTime: string): void => {
+    const object = addressObject(`ip-${text}`, text, {
+      phase: 'Released',
+      claim: 'tenant-a/gone uid-gone',
+      bound: ['False', 'Released', 0],
+    });
+    const conditions = [{ type: 'Bound', status: 'False', reason: 'Released', message: '', lastTransitionTime }];
+    bed.server.plant({ ...object, status: { ...object.status, conditions } });
+  };
+  const texts = ['', 'never', '2016-12-31T23:59:60Z'];
+  for (const [n, text] of texts.entries()) plant(`203.0.113.${n}`, text);
+  await bed.settle();
+  await bed.wait(59 * 60_000);
+  const phases = (): unknown[] => texts.map((_, n) => bed.phase('IPAddress', `ip-203.0.113.${n}`));
+  assert.equal(phases(), ['Released', 'Released', 'Released']);
+  await bed.wait(2 * 60_000);
+  assert.equal(phases(), ['Available', 'Available', 'Available']);
 });
 
 test('adoption reads pins as MetalLB does: an empty one hides the older one', () => {
