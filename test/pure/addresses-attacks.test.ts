@@ -15,6 +15,7 @@ import { bookOf } from '../../executor/addressbook/book.ts';
 import { planStripping } from '../../executor/addressbook/finalizers/plan.ts';
 import { holdingsOf } from '../../executor/addressbook/holdings.ts';
 import { readService } from '../../executor/addressbook/pins.ts';
+import { summaryOf } from '../../executor/addressbook/summary.ts';
 import { clientLedgerApi } from '../../executor/addresses/client-api.ts';
 import type { KubeClient } from '../../executor/kube/client.ts';
 import type { KubeObject } from '../../executor/kube/types.ts';
@@ -152,6 +153,18 @@ test('what tenants write does nothing to a terminal, and is no line of its own',
     assert.not.match(text, /^203\.0\.113\.9/m);
     assert.match(text, /x\\u000a203\.0\.113\.9 public\\u001b\[2J/);
   }
+});
+
+test('classes that tenants make up are none in the summary', () => {
+  const made = Array.from({ length: 50 }, (_, n) => claimObject(`tenant-a/c${n}`, { className: `made-up-${n}` }));
+  const summary = summaryOf(bookOf([classObject('public', ['203.0.113.0/29']), ...made]));
+  assert.equal(
+    summary?.classes.map(({ name, claims }) => [name, claims.Pending]),
+    [
+      ['', 50],
+      ['public', 0],
+    ],
+  );
 });
 
 /** Runs on a folder that is taken away afterwards. */
