@@ -1,8 +1,10 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { JsonObject } from '../../constructs/lib/json.ts';
+import { planAddress } from '../../executor/addresses/metallb/plan-address.ts';
 import { readDriverObject } from '../../executor/addresses/metallb/views.ts';
-import { ip, one, scenario, settings } from './addresses-metallb-bed.ts';
+import { ip, one, scenario, settings, stock } from './addresses-metallb-bed.ts';
+import { ledgerObject } from './addresses-model.ts';
 
 /** Services that wait for an address, in whatever way MetalLB can be asked, do not get it while it changes hands. */
 
@@ -36,6 +38,23 @@ for (const [how, { pin, spec, note }] of Object.entries(thieves))
     await bed.wait(60_000);
     assert.equal([bed.ingress('a'), bed.user(one)], [[ip], 'tenant-a/a']);
   });
+
+scenario('a hold is not given up for another object that only a late watch still shows', async (bed) => {
+  await stock(bed);
+  const rival = bed.server.plant(
+    ledgerObject('IPAddress', 'rival', { className: 'public', address: ip, source: { fromClass: {} } }),
+  );
+  bed.delete('IPAddress', 'rival');
+  // As the watch would have told of it: taken, and not yet gone.
+  bed.driver.ledger.put({ ...rival, status: { phase: 'Bound' } });
+  const plan = planAddress(bed.driver.ledger, one, bed.now);
+  assert.equal(
+    plan.actions.map(({ type, confirm }) => [type, confirm]),
+    [['delete', [{ type: 'identity', ref: { kind: 'IPAddress', name: 'rival' }, uid: rival.metadata.uid }]]],
+  );
+  await bed.driver.pass(`IPAddress ${one}`);
+  assert.is(bed.holds().length, 1);
+});
 
 test('a pin that names more than MetalLB gives asks for nothing, however long it is', () => {
   const asks = (pin: string): readonly string[] => {
