@@ -1,5 +1,6 @@
 /** Who holds what, as people read it: no colours, and as narrow as the terminal is. */
 import { formatDuration } from '../../constructs/lib/duration.ts';
+import { visibleInLine } from '../../constructs/lib/visible.ts';
 import type { ClassHoldings, Holding, Holdings, WaitingClaim } from '../../executor/addressbook/holdings.ts';
 import type { AddressReturn } from '../../executor/addressbook/returns.ts';
 import { bar, barLegend, type FamilyUsage, standings } from '../../executor/addressbook/usage.ts';
@@ -38,9 +39,9 @@ function fitted(head: readonly string[], rows: readonly (readonly string[])[], w
   if (width === undefined || widest(whole) <= width) return whole;
   return rows
     .map(([first = '', ...cells]) => [
-      first,
+      visibleInLine(first),
       ...cells.flatMap((cell, n) =>
-        cell === '' || cell === '-' ? [] : [`  ${(head[n + 1] ?? '').toLowerCase()}: ${cell}`],
+        cell === '' || cell === '-' ? [] : [`  ${(head[n + 1] ?? '').toLowerCase()}: ${visibleInLine(cell)}`],
       ),
     ])
     .map((lines) => lines.join('\n'))

@@ -1,5 +1,6 @@
 /** The address ledger in `keelson status`. */
 import { addressPhases, claimPhases } from '../../constructs/api/ledger-words.ts';
+import { visibleInLine } from '../../constructs/lib/visible.ts';
 import type { ClassSummary, LedgerSummary } from '../../executor/addressbook/summary.ts';
 import { bar } from '../../executor/addressbook/usage.ts';
 import { table } from '../output.ts';
@@ -32,7 +33,7 @@ export function summaryText({ classes, troubles }: LedgerSummary): string {
     ...(rows.length === 0 ? [] : ['', table(head, rows)]),
     ...(troubles.length === 0
       ? []
-      : ['', ...troubles.map(({ phase, object, what }) => `${phase}: ${object}: ${what}`)]),
+      : ['', ...troubles.map(({ phase, object, what }) => visibleInLine(`${phase}: ${object}: ${what}`))]),
   ].join('\n');
 }
 

@@ -8,3 +8,6 @@ export const visible = (text: string): string =>
   text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, escaped);
 
 const escaped = (character: string): string => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
+
+/** The same as a part of a line: what would begin another one, and look like one of ours, is written out as well. */
+export const visibleInLine = (text: string): string => visible(text).replace(/[\t\n\u2028\u2029]/g, escaped);

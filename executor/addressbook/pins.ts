@@ -5,7 +5,7 @@ import { type IPAddress, readIP } from '../../constructs/lib/ip.ts';
 import { objectOf, objectsOf } from '../../constructs/lib/json.ts';
 import { type KubeObject, uidOf } from '../kube/types.ts';
 
-/** MetalLB reads the older name where the newer one is absent. */
+/** MetalLB reads the older name where the newer one is absent; one that is there and empty hides it, and pins to nothing. */
 const pinAnnotations: readonly string[] = [metallbAnnotations.addresses, 'metallb.universe.tf/loadBalancerIPs'];
 const sharingAnnotations: readonly string[] = ['metallb.io/allow-shared-ip', 'metallb.universe.tf/allow-shared-ip'];
 export const fieldPin = 'spec.loadBalancerIP';
@@ -44,7 +44,8 @@ const wordsOf = (text: string): string[] =>
     .filter((word) => word !== '');
 
 function pinOf(annotations: Readonly<Record<string, string>>, field: string): Pin {
-  const key = pinAnnotations.find((one) => (annotations[one] ?? '') !== '');
+  const first = pinAnnotations.find((one) => annotations[one] !== undefined);
+  const key = first === undefined || annotations[first] === '' ? undefined : first;
   if (key === undefined && field === '') return { type: 'none' };
   const where = key ?? fieldPin;
   const value = key === undefined ? field : (annotations[key] ?? '');

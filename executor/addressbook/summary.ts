@@ -60,7 +60,9 @@ export function summaryOf(book: Book): LedgerSummary | undefined {
   const usage = usageByClass(book);
   const known = new Map(classes.map(({ name, provisioner }) => [name, provisioner]));
   const byClass = Map.groupBy(addresses, ({ className }) => className);
-  const claimed = Map.groupBy(claims, classOf);
+  // Whatever a tenant writes is no class: such claims count with those that have none yet.
+  const isClass = (name: string): boolean => known.has(name) || byClass.has(name);
+  const claimed = Map.groupBy(claims, (claim) => (isClass(classOf(claim)) ? classOf(claim) : ''));
   const names = [...new Set([...known.keys(), ...byClass.keys(), ...claimed.keys()])].sort();
   return {
     classes: names.map((name) => ({

@@ -1,7 +1,8 @@
 /** The ledger's requests through the client. */
-import type { addressesApiVersion } from '../../constructs/api/addresses.ts';
+import { addressAnnotations, type addressesApiVersion } from '../../constructs/api/addresses.ts';
 import { managers } from '../../constructs/api/constants.ts';
 import type { JsonObject } from '../../constructs/lib/json.ts';
+import { isDns1123Label, isDns1123Subdomain } from '../../constructs/lib/names.ts';
 import type { KubeClient } from '../kube/client.ts';
 import type { Rejection, UpdateOutcome } from '../kube/outcome.ts';
 import { mergePatch } from '../kube/status.ts';
@@ -43,6 +44,13 @@ function asWrite(outcome: UpdateOutcome, keep: Keep): LedgerWrite {
 
 export type Keep = (object: KubeObject) => KubeObject;
 
+/**
+ * Whether an object can have the name. Annotations and stored references hold whatever somebody wrote: asked for a name with a
+ * slash, or for two dots, a server answers about something else.
+ */
+const canBe = ({ namespace, name }: LedgerRef): boolean =>
+  isDns1123Subdomain(name) && (namespace === undefined || isDns1123Label(namespace));
+
 const lastApplied = 'kubectl.kubernetes.io/last-applied-configuration';
 
 /** Nobody here reads who wrote which field, or what, and it is the larger half of most objects. */
@@ -51,6 +59,25 @@ export function withoutManagers(object: KubeObject): KubeObject {
   if (metadata.annotations?.[lastApplied] === undefined) return { ...object, metadata };
   const { [lastApplied]: __, ...annotations } = metadata.annotations;
   return { ...object, metadata: { ...metadata, annotations } };
+}
+
+const read: readonly string[] = Object.values(addressAnnotations);
+/** Longer than any text that an annotation of ours may have. */
+const longestText = 1_024;
+
+/**
+ * What is kept of an object of the ledger: of its annotations those that are read, and no labels. Tenants write claims, and each
+ * may carry a quarter of a megabyte.
+ */
+export function ownParts(object: KubeObject): KubeObject {
+  const { metadata, ...rest } = withoutManagers(object);
+  if (object.apiVersion !== apiVersion) return { ...rest, metadata };
+  const { labels: _, annotations, ...others } = metadata;
+  if (annotations === undefined) return { ...rest, metadata: others };
+  const ours = Object.fromEntries(
+    Object.entries(annotations).filter(([key, value]) => read.includes(key) && value.length <= longestText),
+  );
+  return { ...rest, metadata: { ...others, annotations: ours } };
 }
 
 /** What the core and drivers write goes out under one manager. */
@@ -95,6 +122,7 @@ export function clientLedgerApi(client: KubeClient, keep: Keep = withoutManagers
       }
     },
     async read(ref: LedgerRef, signal) {
+      if (!canBe(ref)) return { type: 'absent' };
       const outcome = await client.get({ apiVersion, ...ref }, { signal });
       if (outcome.type === 'found') return { type: 'found', object: keep(outcome.object) };
       if (outcome.type === 'absent') return outcome;

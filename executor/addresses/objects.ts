@@ -211,3 +211,9 @@ export function readLedgerObject(object: KubeObject): LedgerView | undefined {
 /** `<namespace>/<name>` of a claim. */
 export const claimKey = ({ namespace, name }: { readonly namespace: string; readonly name: string }): string =>
   `${namespace}/${name}`;
+
+/** Namespace and name of such a key; a name that somebody wrote may have slashes, and is no name then. */
+export function keyParts(key: string): { readonly namespace: string; readonly name: string } {
+  const at = key.indexOf('/');
+  return { namespace: key.slice(0, Math.max(0, at)), name: key.slice(at + 1) };
+}

@@ -5,7 +5,7 @@ import type { KubeClient } from '../kube/client.ts';
 import { Reflector, type ReflectorTimings } from '../kube/reflector.ts';
 import type { Selection } from '../kube/verbs/list.ts';
 import { WorkQueue } from '../kube/workqueue.ts';
-import { clientLedgerApi, type Keep, withoutManagers } from './client-api.ts';
+import { clientLedgerApi, type Keep, ownParts } from './client-api.ts';
 import { type Controllers, type EngineLedger, LedgerEngine } from './engine.ts';
 import { ledgerKinds, type View } from './objects.ts';
 import type { LedgerEvent } from './plan.ts';
@@ -22,7 +22,7 @@ export interface LedgerWorkerOptions<Key extends string, Any extends View, Known
   readonly controllers: Controllers<Key, Any, Known>;
   readonly tell: (event: LedgerEvent<Any>) => void;
   readonly log: (level: 'info' | 'warn', message: string) => void;
-  /** What is kept of an object; by default everything but who wrote it. */
+  /** What is kept of an object; by default all that the ledger is about. */
   readonly keep?: Keep;
   readonly shared?: SharedObjects;
   readonly reflector?: Partial<ReflectorTimings>;
@@ -46,7 +46,7 @@ export async function runLedger<Key extends string, Any extends View, Known exte
   signal: AbortSignal,
 ): Promise<void> {
   const { client, clock, random, controllers, tell, log, shared = new SharedObjects() } = options;
-  const keep: Keep = (object) => shared.same((options.keep ?? withoutManagers)(object));
+  const keep: Keep = (object) => shared.same((options.keep ?? ownParts)(object));
   const queue = new WorkQueue({
     clock,
     random,

@@ -2,6 +2,7 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { addressAnnotations } from '../../constructs/api/addresses.ts';
 import { metallbAnnotations } from '../../constructs/api/metallb.ts';
+import { ownParts } from '../../executor/addresses/client-api.ts';
 import { LedgerStore } from '../../executor/addresses/ledger.ts';
 import { linkTo, placeholder } from '../../executor/addresses/metallb/holds.ts';
 import { kept } from '../../executor/addresses/metallb/kept.ts';
@@ -52,14 +53,26 @@ test('of a Service the driver sees the same in what it keeps', () => {
   assert.is(JSON.stringify(kept(services[1] as KubeObject)).includes('last-applied'), false);
 });
 
-test('nothing of another kind is lost but who wrote it', () => {
-  const claim = ledgerObject(
-    'IPAddressClaim',
-    'web',
-    { className: 'public' },
-    { ...metadata, annotations: { a: 'b' } },
-  );
-  assert.equal(kept({ ...claim, metadata: { ...claim.metadata, managedFields: [] } }), claim);
+test('of the ledger what it is about is kept, and nothing that anybody may hang on to it', () => {
+  const own = { [addressAnnotations.provisioner]: 'p', [addressAnnotations.replaceLost]: 'true' };
+  const claim = ledgerObject('IPAddressClaim', 'web', { className: 'public' }, { ...metadata, annotations: own });
+  const whole = {
+    ...claim,
+    metadata: {
+      ...claim.metadata,
+      managedFields: [],
+      labels: { app: 'web' },
+      annotations: { ...own, a: 'x'.repeat(200_000), [addressAnnotations.held]: 'x'.repeat(60_000) },
+    },
+  };
+  for (const keep of [kept, ownParts]) assert.equal(keep(whole), claim);
+  const pool: KubeObject = {
+    apiVersion: 'metallb.io/v1beta1',
+    kind: 'IPAddressPool',
+    metadata: { ...metadata, name: 'iad-public', labels: { a: 'b' }, annotations: { c: 'd' } },
+    spec: { addresses: [] },
+  };
+  assert.equal(kept(pool), pool);
 });
 
 test('workers of a process share one copy of each version, and what they see of it', () => {

@@ -109,6 +109,10 @@ test('D17: what the ledger holds is counted when it is asked for, and no more af
     { uid: 'u', creationTimestamp: '2026-01-01T00:00:00Z' },
   );
   ledger.put(claim);
+  ledger.put(ledgerObject('IPAddressClass', 'public', { provisioner }, { uid: 'c' }));
+  // Tenants may name whatever they like: that makes no series of its own.
+  for (const className of ['', 'no such class', 'another'])
+    ledger.put(ledgerObject('IPAddressClaim', `of-${className.length}`, { className }, { uid: `w-${className}` }));
   const spec = { className: 'public', address: '203.0.113.1', reclaimPolicy: 'Delete' };
   const address: KubeObject = { ...ledgerObject('IPAddress', 'a', spec, { uid: 'v' }), status: { phase: 'Bound' } };
   ledger.put(address);
@@ -124,6 +128,7 @@ test('D17: what the ledger holds is counted when it is asked for, and no more af
   for (const line of [
     'address_controller_addresses{class="public",family="IPv4",phase="Bound"} 1',
     'address_controller_claims{class="public",phase="Pending"} 1',
+    'address_controller_claims{class="",phase="Pending"} 3',
     'address_controller_ready 1',
     'address_controller_pass_seconds_count{controller="ipaddress",result="error"} 1',
     'address_controller_claim_bind_seconds_sum{class="public"} 5',

@@ -69,8 +69,8 @@ export const metallbReasons: readonly Reason[] = [
     ],
     [
       'AddressContested',
-      '{user} waits for {address} of claim {claim} with a pin of its own, and would get it in the moment in which nobody has it',
-      'Take the pin off that Service; the address changes hands then.',
+      '{user} waits for {address} of claim {claim} by a pin, spec.loadBalancerIP or a pool of its own, and would get it in the moment in which nobody has it',
+      'Take that off that Service; the address changes hands then.',
     ],
     [
       'ServiceUnfit',

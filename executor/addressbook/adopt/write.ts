@@ -1,5 +1,6 @@
 /** The writes of an adoption: one object each, in the version that was looked at, and never over what is not as it was planned. */
 import { addressAnnotations } from '../../../constructs/api/addresses.ts';
+import { readIP } from '../../../constructs/lib/ip.ts';
 import { isObject, type JsonObject, objectOf } from '../../../constructs/lib/json.ts';
 import type { Problem } from '../../../constructs/lib/problems.ts';
 import { readLedgerObject } from '../../addresses/objects.ts';
@@ -54,7 +55,8 @@ function judge(plan: AdoptPlan, { step, object }: AdoptStep, live: KubeObject): 
   }
   const [has, wants] = [objectOf(live.spec), objectOf(object.spec)];
   if (step === 'address') {
-    const fits = ['address', 'className'].every((field) => wants[field] === undefined || has[field] === wants[field]);
+    // One that was made anew under the name may be any address: the name alone says nothing.
+    const fits = readIP(String(has.address))?.text === plan.ip.text && has.className === plan.className;
     if (!fits) return refused(object, 'it is there, and is another address');
     if (!isObject(has.claimRef)) return { type: 'open', object: live, before: { claimRef: null } };
     return sameRef(has.claimRef, wants.claimRef)

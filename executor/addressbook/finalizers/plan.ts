@@ -39,10 +39,12 @@ export interface StrippingPlan {
 /** On a placeholder: the IPAddress that it holds. */
 const addressLabel = `${metallbProvisioner}/ip-address`;
 
-/** Provisioners, by whose names drivers call their finalizers. */
-function provisionersOf({ classes, claims }: Book): ReadonlySet<string> {
-  return new Set([...classes.map(({ provisioner }) => provisioner), ...claims.map(({ stamp }) => stamp)]);
-}
+/**
+ * Provisioners, by whose names drivers call their finalizers. Classes alone say them, and are there as long as an address of
+ * theirs is: on a claim a tenant may have written whatever name.
+ */
+const provisionersOf = ({ classes }: Book): ReadonlySet<string> =>
+  new Set(classes.map(({ provisioner }) => provisioner));
 
 /** Whether a finalizer is of the core or of a driver. Those of others are theirs, on whatever day. */
 function isOurs(finalizer: string, provisioners: ReadonlySet<string>): boolean {

@@ -19,6 +19,9 @@ export const conditionOf = (
   values: Readonly<Record<string, string | number>> = {},
 ): NewCondition => ({ type, status, reason: why, message: reasonMessage(why, values) });
 
+/** A clock that can not be read never runs out, and no server takes it back: it begins anew. */
+const isTime = ({ lastTransitionTime }: LedgerCondition): boolean => !Number.isNaN(Date.parse(lastTransitionTime));
+
 /**
  * The conditions with some of them set, merged by type; foreign ones stay. The time of a condition moves only with its
  * status: of the condition `Bound` it is the clock of a released address.
@@ -30,7 +33,7 @@ export function withConditions(
 ): JsonObject[] {
   const merged = set.map((condition): LedgerCondition => {
     const known = present.find(({ type }) => type === condition.type);
-    const since = known?.status === condition.status ? known.lastTransitionTime : timeText(now);
+    const since = known?.status === condition.status && isTime(known) ? known.lastTransitionTime : timeText(now);
     return { ...condition, lastTransitionTime: since };
   });
   const others = present.filter(({ type }) => !set.some((one) => one.type === type));

@@ -52,13 +52,14 @@ export function coreMetrics(registry: Registry, now: () => number): CoreMetrics 
   });
   const claims = new Gauge({
     name: 'address_controller_claims',
-    help: 'IPAddressClaim objects by class and phase',
+    help: 'IPAddressClaim objects by class and phase; those of no class that there is under the empty one',
     labelNames: ['class', 'phase'],
     registers,
     collect() {
       this.reset();
       for (const view of counted?.every('IPAddressClaim') ?? [])
-        if (view.kind === 'IPAddressClaim') this.inc({ class: classOf(view), phase: view.phase ?? 'Pending' });
+        if (view.kind === 'IPAddressClaim')
+          this.inc({ class: counted?.class(classOf(view))?.name ?? '', phase: view.phase ?? 'Pending' });
     },
   });
   const passes = passMetrics(registry, 'address_controller', controllers);

@@ -3,7 +3,7 @@ import { addressAnnotations } from '../../../constructs/api/addresses.ts';
 import { metallbProvisioner } from '../../../constructs/api/metallb.ts';
 import { objectOf, objectsOf } from '../../../constructs/lib/json.ts';
 import type { KubeObject } from '../../kube/types.ts';
-import { withoutManagers } from '../client-api.ts';
+import { ownParts, withoutManagers } from '../client-api.ts';
 
 const prefixes = [`${metallbProvisioner}/`, 'metallb.io/', 'metallb.universe.tf/', addressAnnotations.claim];
 const isOurs = (key: string): boolean => prefixes.some((prefix) => key.startsWith(prefix));
@@ -15,7 +15,7 @@ const ours = (texts: Texts): Record<string, string> =>
 /** The object without what nobody here reads. */
 export function kept(object: KubeObject): KubeObject {
   const { apiVersion, kind, metadata, spec, status } = withoutManagers(object);
-  if (apiVersion !== 'v1' || kind !== 'Service') return withoutManagers(object);
+  if (apiVersion !== 'v1' || kind !== 'Service') return ownParts(object);
   const { type, loadBalancerClass, loadBalancerIP, ipFamilies } = objectOf(spec);
   const ingress = objectsOf(objectOf(objectOf(status).loadBalancer).ingress).map(({ ip = '' }) => ({ ip }));
   return {

@@ -3,7 +3,7 @@ import { poolName } from '../../../constructs/api/metallb.ts';
 import type { IPAddress, IPFamily } from '../../../constructs/lib/ip.ts';
 import type { KubeObject } from '../../kube/types.ts';
 import { ExtendedLedger } from '../ledger.ts';
-import { type AddressView, claimKey, type LedgerView } from '../objects.ts';
+import { type AddressView, claimKey, keyParts, type LedgerView } from '../objects.ts';
 import { ViewIndex } from '../view-index.ts';
 import type { MetallbSettings } from './names.ts';
 import { Networks } from './networks.ts';
@@ -18,7 +18,7 @@ export class MetallbLedger extends ExtendedLedger<DriverView> {
   readonly #choosing = new ViewIndex<ServiceView>();
   /** Services, placeholders among them, by the addresses that they have, and by those that they ask for. */
   readonly #byIngress = new ViewIndex<ServiceView>();
-  readonly #byPin = new ViewIndex<ServiceView>();
+  readonly #asking = new ViewIndex<ServiceView>();
   /** Services of others by the claim that they name. */
   readonly #naming = new ViewIndex<ServiceView>();
   readonly #rendered = new Map<string, RenderedView>();
@@ -33,8 +33,7 @@ export class MetallbLedger extends ExtendedLedger<DriverView> {
   }
 
   service = (key: string): ServiceView | undefined => {
-    const [namespace = '', name = ''] = key.split('/');
-    const found = this.find({ kind: 'Service', namespace, name });
+    const found = this.find({ kind: 'Service', ...keyParts(key) });
     return found?.kind === 'Service' ? found : undefined;
   };
   placeholdersOf = (address: string): ServiceView[] => [...this.#byAddress.get(address)];
@@ -42,7 +41,8 @@ export class MetallbLedger extends ExtendedLedger<DriverView> {
   /** How many placeholders wait for MetalLB to choose an address of a family from the pool of a class. */
   choosing = (className: string, family: IPFamily): number => this.#choosing.size(`${poolName(className)} ${family}`);
   holding = (ip: string): ServiceView[] => [...this.#byIngress.get(ip)];
-  asking = (ip: string): ServiceView[] => [...this.#byPin.get(ip)];
+  /** Services that ask for an address, or for any of a pool (`pool <name>`). */
+  asking = (what: string): ServiceView[] => [...this.#asking.get(what)];
   naming = (claim: string): ServiceView[] => [...this.#naming.get(claim)];
   usedBy = (service: string): AddressView[] => [...this.#usedBy.get(service)];
   rendered = (kind: RenderedView['kind'], className: string): RenderedView | undefined =>
@@ -75,10 +75,10 @@ export class MetallbLedger extends ExtendedLedger<DriverView> {
   }
 
   #places(view: ServiceView): [ViewIndex<ServiceView>, string][] {
-    const { placeholder, ingress, pinned, claim, pool, families } = view;
+    const { placeholder, ingress, asks, claim, pool, families } = view;
     const shared = [
       ...ingress.map((ip): [ViewIndex<ServiceView>, string] => [this.#byIngress, ip]),
-      ...pinned.map((ip): [ViewIndex<ServiceView>, string] => [this.#byPin, ip]),
+      ...asks.map((what): [ViewIndex<ServiceView>, string] => [this.#asking, what]),
     ];
     if (placeholder === undefined) return claim === undefined ? shared : [...shared, [this.#naming, claim]];
     const places: [ViewIndex<ServiceView>, string][] = shared;

@@ -2,9 +2,9 @@
 import type { AddressPhase } from '../../../constructs/api/ledger-words.ts';
 import { deepEqual, type JsonObject, objectOf } from '../../../constructs/lib/json.ts';
 import { conditionOf, type NewCondition, withConditions } from '../core/conditions.ts';
-import { isSurplus } from '../core/duplicate.ts';
+import { isSurplus, rivalOf } from '../core/duplicate.ts';
 import { type AddressView, claimKey } from '../objects.ts';
-import { nothing } from '../plan.ts';
+import { type Confirmation, nothing } from '../plan.ts';
 import {
   gone,
   isInPool,
@@ -34,8 +34,9 @@ export function planAddress(ledger: MetallbLedger, name: string, now: number): P
   if (isLeaving(address)) return tearDown(ledger, address);
   if (!servesAddress(ledger, address) || address.ip === undefined) return nothing;
   const present = ledger.placeholdersOf(name).filter(({ deleting }) => !deleting);
-  // Another object has the address with more right, and holds it.
-  if (isSurplus(ledger, address)) return { actions: present.map((one) => drop(one)), warnings: [] };
+  // Another object has the address with more right, and holds it; were it gone, nobody would hold it.
+  if (isSurplus(ledger, address))
+    return { actions: present.map((one) => drop(one, rivalStands(ledger, address))), warnings: [] };
   if (wasNeverHad(ledger, address)) return { actions: [{ type: 'delete', target: address }], warnings: [] };
   const user = userOf(ledger, address);
   if (user.type === 'live')
@@ -51,6 +52,13 @@ export function planAddress(ledger: MetallbLedger, name: string, now: number): P
     warnings: [],
     ...(againMs === Number.POSITIVE_INFINITY ? {} : { againMs }),
   };
+}
+
+function rivalStands(ledger: MetallbLedger, address: AddressView): Confirmation[] {
+  const rival = rivalOf(ledger, address);
+  return rival === undefined
+    ? []
+    : [{ type: 'identity', ref: { kind: 'IPAddress', name: rival.name }, uid: rival.uid }];
 }
 
 /** Placeholders of an address that is no more. One that was made for a claim may be about to be recorded: that is its claim's. */

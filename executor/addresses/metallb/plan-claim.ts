@@ -6,7 +6,7 @@ import { objectOf } from '../../../constructs/lib/json.ts';
 import type { LedgerRef } from '../api.ts';
 import { requested } from '../core/families.ts';
 import { isStocked } from '../core/line.ts';
-import { type AddressView, type ClaimView, type ClassView, claimKey } from '../objects.ts';
+import { type AddressView, type ClaimView, type ClassView, claimKey, keyParts } from '../objects.ts';
 import { gone, isLeaving, isOurs, ownersOf, servesAddress, userOf } from './facts.ts';
 import { drop, linkTo, ownerOf, placeholder } from './holds.ts';
 import type { MetallbLedger } from './ledger.ts';
@@ -208,10 +208,7 @@ function makeWay(need: Need, chosen: ServiceView, events: Action['events'] & obj
 
 const waitMs = (nth: number): number => (nth <= 1 ? 0 : Math.min(600_000, 1_000 * 2 ** Math.min(nth - 2, 10)));
 
-const claimRefOf = (key: string): LedgerRef => {
-  const [namespace = '', name = ''] = key.split('/');
-  return { kind: 'IPAddressClaim', namespace, name };
-};
+const claimRefOf = (key: string): LedgerRef => ({ kind: 'IPAddressClaim', ...keyParts(key) });
 
 /** Placeholders of the claim that nobody needs: those whose address is recorded hold it, whatever becomes of the claim. */
 function orphans(ledger: MetallbLedger, key: string, used: readonly ServiceView[]): Action[] {

@@ -1,13 +1,14 @@
 /** What the driver does about a Service: it gets the addresses of its claim, and those only. Pure. */
 import { metallbProvisioner } from '../../../constructs/api/metallb.ts';
-import { type AddressView, type ClaimView, claimKey } from '../objects.ts';
+import { type AddressView, type ClaimView, claimKey, keyParts } from '../objects.ts';
 import { type Confirmation, nothing } from '../plan.ts';
 import { detect } from './detect.ts';
-import { addressesWith, goes, gone, isLeaving, isUser, servesAddress, statusWith, userOf, userText } from './facts.ts';
+import { addressesWith, goes, gone, isUser, servesAddress, statusWith, userOf, userText } from './facts.ts';
 import { unfitness } from './fitness.ts';
 import { drop } from './holds.ts';
 import type { MetallbLedger } from './ledger.ts';
 import { endRelease, isAuthored, pin, pinOf, sameAddresses, unpin } from './pins.ts';
+import { rivalFor, shownBy } from './rivals.ts';
 import { type Action, normal, type Plan, type Told, warning } from './tell.ts';
 import { type ServiceView, serviceKey } from './views.ts';
 
@@ -23,6 +24,7 @@ export function planService(ledger: MetallbLedger, key: string): Plan {
   return {
     actions: [...actions, ...(over ? [endRelease(service)] : []), ...found.actions],
     warnings: [...wish.notes, ...found.warnings],
+    ...(wish.againMs === undefined ? {} : { againMs: wish.againMs }),
   };
 }
 
@@ -35,6 +37,7 @@ interface Wish {
   readonly notes: readonly Told[];
   /** What has to be true before anything is taken from it. */
   readonly confirm: readonly Confirmation[];
+  readonly againMs?: number;
 }
 
 const nobody = (): boolean => false;
@@ -45,8 +48,7 @@ function wishOf(ledger: MetallbLedger, service: ServiceView): Wish {
   if (key === undefined) return refuse();
   const claim = ledger.claim(key);
   if (claim === undefined) {
-    const [namespace = '', name = ''] = key.split('/');
-    const confirm = [gone({ kind: 'IPAddressClaim', namespace, name })];
+    const confirm = [gone({ kind: 'IPAddressClaim', ...keyParts(key) })];
     return { ...refuse(warning(service, 'ClaimNotFound', { claim: key })), confirm };
   }
   const addresses = addressesWith(ledger, claim);
@@ -70,13 +72,6 @@ function isServedHere(ledger: MetallbLedger, claim: ClaimView, addresses: readon
   return claim.stamp === metallbProvisioner;
 }
 
-/** The addresses that the claim shows, each of which has to name that very claim. */
-function shownBy(claim: ClaimView, addresses: readonly AddressView[]): AddressView[] | undefined {
-  const shown = claim.addresses.map(({ name }) => addresses.find((one) => one.name === name));
-  const known = shown.filter((one) => one !== undefined && one.ip !== undefined && !isLeaving(one));
-  return known.length === shown.length && known.length > 0 ? (known as AddressView[]) : undefined;
-}
-
 /** Why the Service does not get what its claim has. What it had, goes as well. */
 function objection(
   ledger: MetallbLedger,
@@ -91,7 +86,11 @@ function objection(
     return refuse(warning(service, 'AssociationRejected', { address: text, claim: key, user: userText(associatedTo) }));
   }
   const rival = rivalFor(ledger, service, wanted);
-  if (rival !== undefined) return refuse(warning(service, 'AddressContested', { ...rival, claim: key }));
+  if (rival !== undefined) {
+    const { user, address, againMs } = rival;
+    const note = warning(service, 'AddressContested', { user, address, claim: key });
+    return { ...refuse(note), ...(againMs === undefined ? {} : { againMs }) };
+  }
   const why = unfitness(ledger, service, wanted);
   if (why !== undefined) return refuse(warning(service, 'ServiceUnfit', { claim: key, why }));
   const addresses = pinOf(wanted);
@@ -99,31 +98,6 @@ function objection(
   const values = { pin: service.pin, claim: key, addresses: addresses.join(' and ') };
   return refuse(warning(service, 'PinDiffers', values));
 }
-
-/**
- * Somebody else who asks for an address that is about to change hands: MetalLB looks at who waits when the hold goes, and that
- * is before the pin is written. Others that name the claim wait for their turn like this one.
- */
-function rivalFor(
-  ledger: MetallbLedger,
-  service: ServiceView,
-  wanted: readonly AddressView[],
-): { readonly user: string; readonly address: string } | undefined {
-  for (const { ip, associatedTo } of wanted) {
-    const isHandedOver = ip !== undefined && !service.ingress.includes(ip.text);
-    if (!isHandedOver || (associatedTo !== undefined && claimKey(associatedTo) === serviceKey(service))) continue;
-    const rival = ledger.asking(ip.text).find((one) => isRival(ledger, service, one));
-    if (rival !== undefined) return { user: userText(rival), address: ip.text };
-  }
-  return undefined;
-}
-
-const isRival = ({ settings }: MetallbLedger, service: ServiceView, other: ServiceView): boolean =>
-  other.placeholder === undefined &&
-  !other.deleting &&
-  other.claim !== service.claim &&
-  other.type === 'LoadBalancer' &&
-  other.lbClass === (settings.lbClass ?? '');
 
 const associate = (ledger: MetallbLedger, service: ServiceView, address: AddressView): Action => {
   const { namespace, name } = service;

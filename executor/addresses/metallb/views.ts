@@ -39,6 +39,8 @@ export interface ServiceView extends View {
   readonly pin: string | undefined;
   /** Canonical texts of the addresses of the pin. */
   readonly pinned: readonly string[];
+  /** What it asks MetalLB for: addresses, or while it has none whatever a pool has (`pool <name>`). */
+  readonly asks: readonly string[];
   /** Says that its pin is the driver's. */
   readonly marked: boolean;
   readonly pool: string;
@@ -65,13 +67,24 @@ const text = (value: JsonValue | undefined): string => (typeof value === 'string
 const textsOf = (value: JsonValue | undefined): string[] =>
   Array.isArray(value) ? value.filter((one) => typeof one === 'string') : [];
 
-/** The addresses that a pin asks for, as they are written canonically; what can not be read stays as it is. */
-const canonical = (list: string): string[] =>
-  list
-    .split(',')
-    .map((one) => one.trim())
-    .filter((one) => one !== '')
-    .map((one) => readIP(one)?.text ?? one);
+/** One for each family. */
+const mostPinned = 2;
+
+/**
+ * The addresses that a pin asks for, as they are written canonically; what can not be read stays as it is. One that names more
+ * than MetalLB gives asks for none: MetalLB refuses it, and it may be as long as an annotation is.
+ */
+function canonical(list: string): string[] {
+  const words = list.split(',', mostPinned + 1).map((one) => one.trim());
+  if (words.length > mostPinned) return [];
+  return words.filter((one) => one !== '').map((one) => readIP(one)?.text ?? one);
+}
+
+const asksOf = ({ pinned, loadBalancerIP, pool, ingress }: Omit<ServiceView, 'asks'>): readonly string[] => {
+  if (pinned.length > 0) return pinned;
+  if (loadBalancerIP !== '') return canonical(loadBalancerIP);
+  return pool !== '' && ingress.length === 0 ? [`pool ${pool}`] : [];
+};
 
 /** Label and namespace: the label alone is anybody's. */
 function placeholderOf(object: KubeObject, settings: MetallbSettings): Placeholder | undefined {
@@ -91,9 +104,10 @@ function readService(object: KubeObject, settings: MetallbSettings): ServiceView
   const { annotations = {}, namespace = '' } = object.metadata;
   const [spec, balancer] = [objectOf(object.spec), objectOf(objectOf(object.status).loadBalancer)];
   const claim = annotations[addressAnnotations.claim];
-  const pin = annotations[pins.own] ?? annotations[pins.old];
+  // An empty one hides the older name, and pins to nothing.
+  const pin = (annotations[pins.own] ?? annotations[pins.old]) || undefined;
   const pool = annotations[pools.own] ?? annotations[pools.old] ?? '';
-  return {
+  const view: Omit<ServiceView, 'asks'> = {
     ...viewOf(object),
     kind: 'Service',
     namespace,
@@ -114,6 +128,7 @@ function readService(object: KubeObject, settings: MetallbSettings): ServiceView
     createdAt: text(object.metadata.creationTimestamp ?? undefined),
     placeholder: placeholderOf(object, settings),
   };
+  return { ...view, asks: asksOf(view) };
 }
 
 function readRendered(object: KubeObject, kind: RenderedView['kind']): RenderedView {

@@ -119,14 +119,14 @@ const waitingFor = (ledger: MetallbLedger, { claimRef }: AddressView): DriverKey
   claimRef === undefined ? [] : ledger.naming(claimKey(claimRef)).map(ofService);
 
 /** Addresses that the Service has, or asks for, and those that the ledger gives to it. */
-const touched = (ledger: MetallbLedger, { ingress, pinned }: ServiceView): DriverKey[] =>
-  [...ingress, ...pinned].flatMap((ip) => ledger.addressesAt(ip).map(ofAddress));
+const touched = (ledger: MetallbLedger, { ingress, asks }: ServiceView): DriverKey[] =>
+  [...ingress, ...asks].flatMap((ip) => ledger.addressesAt(ip).map(ofAddress));
 
 const forService = (ledger: MetallbLedger, service: ServiceView): DriverKey[] => [
   ofService(service),
   ...ledger.usedBy(serviceKey(service)).map(ofAddress),
   ...touched(ledger, service),
-  ...service.pinned.flatMap((ip) => ledger.addressesAt(ip).flatMap((one) => waitingFor(ledger, one))),
+  ...service.asks.flatMap((ip) => ledger.addressesAt(ip).flatMap((one) => waitingFor(ledger, one))),
 ];
 
 function forPlaceholder(ledger: MetallbLedger, service: ServiceView): DriverKey[] {
