@@ -46,7 +46,7 @@ ${bold('Six things to try')}
   6. Watch everything tell its story.
      ${command('keelson status -w')}
 
-${address} leads to the application from every node, and from nowhere else: no speaker of MetalLB announces it.
+${address} leads to the application from nodes and pods of this cluster, and from nowhere else: no speaker of MetalLB announces it.
 The network is Ready since sidecars beside its daemons, and packets between its pods, say so: ${command('keelson evidence')}.
 Remove all of it with ${command('npm run quickstart -- --down')}.
 `;

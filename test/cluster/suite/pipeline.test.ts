@@ -341,7 +341,7 @@ test('with the pod network broken on every node, keelson deliver is accepted and
   await keelson('publish');
   const follow = bed.start('deliver', '--follow', '--timeout', '2m');
   await follow.said(
-    /manifests-demo {2}Syncing {2}app 4\/4 .*WorkloadsReady\(app\).*Deployment\.apps demo\/app: 2 of 3/,
+    /manifests-demo {2}Syncing {2}app 5\/5 .*WorkloadsReady\(app\).*Deployment\.apps demo\/app: 2 of 3/,
   );
   assert.is(await greets(), 'hello in the dark');
   for (const file of conflists) rmSync(file, { recursive: true });
