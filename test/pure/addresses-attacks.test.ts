@@ -6,7 +6,6 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { appendAudit } from '../../bin/addresses/audit.ts';
 import { holdingsText } from '../../bin/addresses/listing.ts';
-import { FailedWithProblems } from '../../bin/failure.ts';
 import { addressFinalizers } from '../../constructs/api/addresses.ts';
 import { objectOf } from '../../constructs/lib/json.ts';
 import { planAdoption } from '../../executor/addressbook/adopt/plan.ts';
@@ -184,7 +183,7 @@ async function refusal(file: string): Promise<string> {
   try {
     await append(file);
   } catch (error) {
-    if (error instanceof FailedWithProblems) return error.message;
+    if (error instanceof Error && error.name === 'FailedWithProblems') return error.message;
     throw error;
   }
   return 'written';

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:net';
 
-export const portOf = (server: Server): number => {
+const portOf = (server: Server): number => {
   const address = server.address();
   return typeof address === 'object' && address !== null ? address.port : 0;
 };
