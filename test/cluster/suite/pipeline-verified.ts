@@ -24,6 +24,14 @@ export const untilVerified = (look: Look, limitMs: number): Promise<KubeObject> 
     return ready?.status === 'True' && ready.reason === 'VerificationComplete' ? installation : undefined;
   });
 
+/** Waits until an executor's metrics say so too: they follow the status, and a look may come too late on a busy machine. */
+export const untilMeasured = (look: Look, node: string): Promise<string> =>
+  until('the metrics to say that the installation is Ready', 30_000, async (saw) => {
+    const text = await look.metrics(node);
+    saw(/^kubeovn_operator_installation_ready.*$/m.exec(text)?.[0] ?? 'no such line');
+    return /^kubeovn_operator_installation_ready\{.*\} 1$/m.test(text) ? text : undefined;
+  });
+
 /** Every gate of every phase is open by itself: none was passed without looking. */
 export function expectGatesOpen(release: KubeObject | undefined): void {
   const gates = objectsOf(release?.status?.phases).flatMap((phase) =>

@@ -26,7 +26,7 @@ import {
   until,
 } from './pipeline-look.ts';
 import { expectNodeOutlivesSwitch, expectPingersAnswer, expectPortsAndTunnels } from './pipeline-ports.ts';
-import { expectGatesOpen, expectTold, untilVerified, wellObserved } from './pipeline-verified.ts';
+import { expectGatesOpen, expectTold, untilMeasured, untilVerified, wellObserved } from './pipeline-verified.ts';
 
 /** The main job on three real nodes: from specs in Git to workloads that run, and what a user does afterwards. */
 
@@ -97,12 +97,7 @@ test('the network is Ready by what was seen: databases, northd, every chassis, p
     cluster.nodes.map(({ name }) => [name, 'well', 'well', 'well', 'well']),
   );
   const leader = await look.nodeOf((await look.leader())?.pod ?? '');
-  // They are told after the status is written, and on a busy machine a look may have come too late meanwhile.
-  const metrics = await until('the metrics to say so', 30_000, async (saw) => {
-    const text = await look.metrics(leader);
-    saw(/^kubeovn_operator_installation_ready.*$/m.exec(text)?.[0] ?? 'no such line');
-    return /^kubeovn_operator_installation_ready\{.*\} 1$/m.test(text) ? text : undefined;
-  });
+  const metrics = await untilMeasured(look, leader);
   assert.match(metrics, /^keelson_gate_state\{release="network-local",phase="network-probe",gate="NetworkReady"\} 1$/m);
   assert.match(await look.page(leader), /NetworkReady/);
   // What the record holds comes back into Git, and changes nothing of what is rendered.
