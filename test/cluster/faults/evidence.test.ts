@@ -1,4 +1,4 @@
-// time limit: 720s
+// time limit: 1500s
 /**
  * Live evidence on three real nodes: a network that is Ready because it was looked at, and what its status says of everything
  * that goes wrong with it. `KEELSON_OBSERVE=production` observes at the executor's own pace.
