@@ -23,21 +23,27 @@ export function ledgerWrites(log: readonly RequestRecord[]): Map<string, number>
   return first;
 }
 
-/** Writes of a checkpoint to the status of the installation. */
-export const checkpointWrites = (log: readonly RequestRecord[]): RequestRecord[] =>
+const checkpointRequests = (log: readonly RequestRecord[]): RequestRecord[] =>
   log.filter(
     (record) =>
       record.resource === 'kubeovninstallations' &&
       record.subresource === 'status' &&
-      record.status === 200 &&
       record.mutating &&
       at(record, '/status/applyCheckpoint') !== undefined,
   );
 
+/** Writes of a checkpoint to the status of the installation. */
+export const checkpointWrites = (log: readonly RequestRecord[]): RequestRecord[] =>
+  checkpointRequests(log).filter(({ status }) => status === 200);
+
+/** The first of them; where none was answered, the one whose sender died before it saw what came of it. */
+const firstCheckpoint = (log: readonly RequestRecord[]): RequestRecord | undefined =>
+  checkpointWrites(log)[0] ?? checkpointRequests(log).find(({ status }) => status === undefined);
+
 /** Everything that breaks the order ledger, checkpoint, object; empty when all is well. */
 export function orderProblems(log: readonly RequestRecord[]): string[] {
   const ledger = ledgerWrites(log);
-  const checkpoint = checkpointWrites(log)[0]?.sequence ?? Number.POSITIVE_INFINITY;
+  const checkpoint = firstCheckpoint(log)?.sequence ?? Number.POSITIVE_INFINITY;
   return payloadMutations(log).flatMap((record) => {
     const id = idOf(record);
     const entered = ledger.get(id) ?? Number.POSITIVE_INFINITY;
