@@ -11,6 +11,7 @@ import { metallbProvisioner } from '../../constructs/api/metallb.ts';
 import { kubectl } from '../apiserver/kubectl.ts';
 import { done } from '../commandline.ts';
 import { balanced, type CommandPlace } from './addresses-cli-bed.ts';
+import { guardDeletions } from './deletion-guard.ts';
 import { until } from './kubeBed.ts';
 
 const page = readFileSync(new URL('../../docs/addresses.md', import.meta.url), 'utf8');
@@ -24,7 +25,7 @@ function linesBelow(heading: string): string[] {
   return lines;
 }
 
-/** Does the lines of a box; a digest is that which the line before has told. @returns what each has said. */
+/** Does the lines of a box; a digest or UID is that which the line before has told. @returns what each has said. */
 async function follow(
   { admin, server }: CommandPlace,
   heading: string,
@@ -33,7 +34,8 @@ async function follow(
   const said: string[] = [];
   for (const line of linesBelow(heading)) {
     const digest = /plan (sha256:[0-9a-f]{64})/.exec(said.at(-1) ?? '')?.[1] ?? 'DIGEST';
-    const [program = '', ...args] = line.replace('DIGEST', digest).split(/\s+/);
+    const told = line.replace('DIGEST', digest).replace(/\bUID$/, said.at(-1) ?? '');
+    const [program = '', ...args] = told.split(/\s+/);
     if (program === 'keelson') said.push(done(await admin.keelson(...args)).out);
     else {
       assert.is(program, 'kubectl');
@@ -79,7 +81,14 @@ export function procedures(test: Test, at: CommandPlace): void {
       assert.match(held, /\[!+\.+\] 1 held, 7 free of 8/);
       assert.match(done(await admin.keelson('addresses')).out, /returns in (1h0m0s|59m\d+s)/);
     };
+    const unguard = await guardDeletions(server.admin, { courier: 'nobody', admins: [] }, []);
+    const guarded = '/apis/local.sdn.cozystack.io/v1alpha1/ipaddressclasses/public';
+    await until('the guard to be in force', async () => {
+      const { status } = await server.admin.request('DELETE', guarded, { query: { dryRun: 'All' } });
+      return status === 403;
+    });
     await follow(at, 'Teardown', teardown);
+    await unguard();
     for (const kind of ['IPAddressClass', 'IPAddress', 'IPAddressClaim'] as const)
       assert.equal(await place.list(kind), [], kind);
   });

@@ -3,8 +3,6 @@ import { join } from 'node:path';
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { annotations, systemNamespace } from '../../constructs/api/constants.ts';
-import { synthesize } from '../../constructs/k8s/manifest.ts';
-import { admissionPolicies } from '../../constructs/k8s/policies.ts';
 import type { JsonObject } from '../../constructs/lib/json.ts';
 import { parseYaml } from '../../constructs/lib/yaml.ts';
 import { type AdminClient, adminClient, type Reply } from '../apiserver/client.ts';
@@ -12,6 +10,7 @@ import { kubectl } from '../apiserver/kubectl.ts';
 import { serviceAccountToken } from '../apiserver/namespace.ts';
 import { startApiServer } from '../apiserver/server.ts';
 import { specOf } from '../pure/network-fixture.ts';
+import { guardDeletions } from './deletion-guard.ts';
 import { until } from './kubeBed.ts';
 
 /**
@@ -186,23 +185,11 @@ test.before(async () => {
   flux = await account('flux-system', 'kustomize-controller');
   argo = await account('argocd', 'argocd-application-controller');
   // Argo CD may write as well: who may not is refused by the policy of writers too, and the server answers with one of both.
-  const spec = {
-    executor: { namespace: systemNamespace },
-    allow: {
-      principals: {
-        courier: 'system:serviceaccount:flux-system:kustomize-controller',
-        admins: ['system:serviceaccount:argocd:argocd-application-controller'],
-      },
-    },
-    delivery: { courier: 'flux' },
-    deletionGuard: true,
+  const principals = {
+    courier: 'system:serviceaccount:flux-system:kustomize-controller',
+    admins: ['system:serviceaccount:argocd:argocd-application-controller'],
   };
-  for (const body of synthesize((scope) => void admissionPolicies(scope, spec as never, ['ovn']))) {
-    const plural =
-      body.kind === 'ValidatingAdmissionPolicy' ? 'validatingadmissionpolicies' : 'validatingadmissionpolicybindings';
-    const path = `/apis/admissionregistration.k8s.io/v1/${plural}/${(body.metadata as JsonObject).name}`;
-    await admin.expect('PATCH', path, { ...apply, body });
-  }
+  await guardDeletions(admin, principals, ['ovn']);
   const [release] = objects;
   // A refusal for want of rights would look like one by the guard.
   for (const client of [flux, argo])

@@ -78,7 +78,8 @@ export function machineFacts(): MachineFacts {
     cpu: cpus()[0]?.model.trim() ?? 'unknown',
     cores: cpus().length,
     memoryGiB: Math.round(totalmem() / 1024 ** 3),
-    kernel: release(),
+    // The build of a kernel tells more of whose machine it is than of what was measured.
+    kernel: /^[\d.]+/.exec(release())?.[0] ?? '',
     node: process.versions.node,
     loadAverage: loadavg().map((load) => Math.round(load * 100) / 100),
   };
