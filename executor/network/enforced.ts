@@ -13,21 +13,31 @@ const appliedDigest = ({ status }: KubeObject): string | undefined => {
   return isObject(checkpoint) && typeof checkpoint.specDigest === 'string' ? checkpoint.specDigest : undefined;
 };
 
-/** Digest of the specification as it is in the cluster. */
-export const liveDigest = ({ apiVersion, kind, spec }: KubeObject): string =>
-  specDigest({ apiVersion, kind }, spec ?? {});
+/** Digests of a specification: as it is in the cluster, and as the accepted payload was rendered from it. */
+export interface SpecDigests {
+  readonly live: string;
+  readonly applied: string | undefined;
+}
+
+export const digestsOf = (installation: KubeObject): SpecDigests => {
+  const { apiVersion, kind, spec } = installation;
+  return { live: specDigest({ apiVersion, kind }, spec ?? {}), applied: appliedDigest(installation) };
+};
 
 /** Whether the specification in the cluster is the one of the accepted payload. */
-export const isEnforced = (installation: KubeObject): boolean =>
-  appliedDigest(installation) === liveDigest(installation);
+export const isEnforced = ({ live, applied }: SpecDigests): boolean => live === applied;
 
 /**
  * What a status keeps of the specification that is enforced, `spec` being the one in the cluster: of that while it is the
  * accepted one, and what was kept before while it is not.
  */
-export function enforcedPart(installation: KubeObject, spec: InstallationSpec): JsonObject {
+export function enforcedPart(
+  installation: KubeObject,
+  spec: InstallationSpec,
+  digests = digestsOf(installation),
+): JsonObject {
   const kept = installation.status?.enforced;
-  if (!isEnforced(installation)) return kept === undefined ? {} : { enforced: kept };
+  if (!isEnforced(digests)) return kept === undefined ? {} : { enforced: kept };
   const { version, networkStack, networkProbe, central, external, hcp } = spec;
   const { role, peerNamespace, tlsSecretRef, northbound, southbound } = hcp ?? {};
   const isHalf =
@@ -39,7 +49,7 @@ export function enforcedPart(installation: KubeObject, spec: InstallationSpec): 
     southbound !== undefined;
   return {
     enforced: {
-      specDigest: liveDigest(installation),
+      specDigest: digests.live,
       version,
       ...(networkStack === undefined ? {} : { networkStack }),
       networkProbe: networkProbe !== undefined,
@@ -51,11 +61,14 @@ export function enforcedPart(installation: KubeObject, spec: InstallationSpec): 
 }
 
 /** The specification to look by. `spec` is the one in the cluster, and the only one that is known before anything is accepted. */
-export function enforcedIn(installation: KubeObject, spec: InstallationSpec): InstallationSpec {
-  const applied = appliedDigest(installation);
+export function enforcedIn(
+  installation: KubeObject,
+  spec: InstallationSpec,
+  { applied, live } = digestsOf(installation),
+): InstallationSpec {
   const kept = enforcedSpec.safeParse(installation.status?.enforced);
   if (applied === undefined || !kept.success || kept.data.specDigest !== applied) return spec;
-  if (liveDigest(installation) === applied) return spec;
+  if (live === applied) return spec;
   const { central, networkStack: _stack, networkProbe, external: _external, hcp: _hcp, ...rest } = spec;
   const { version, networkStack, replicas, external, hcp } = kept.data;
   return {

@@ -8,7 +8,7 @@ import { isObject, type JsonObject, type JsonValue } from '../../constructs/lib/
 import { redact } from '../../constructs/lib/redact.ts';
 import type { KubeObject } from '../kube/types.ts';
 import type { RecordPin } from '../observe/topology-record.ts';
-import { enforcedIn, enforcedPart, isEnforced, liveDigest } from './enforced.ts';
+import { digestsOf, enforcedIn, enforcedPart, isEnforced, type SpecDigests } from './enforced.ts';
 import { evidenceConditions, evidenceStatus, type Observed } from './evidence.ts';
 
 export interface InstallationView {
@@ -100,6 +100,7 @@ function isInPlace({ status }: KubeObject): boolean {
 function installationOutcome(
   view: Omit<InstallationView, 'now' | 'tick'>,
   domain: readonly DomainCondition[],
+  digests: SpecDigests,
 ): Outcome {
   const { release, installation } = view;
   if (view.planOnly)
@@ -134,16 +135,14 @@ function installationOutcome(
       message: `passed without looking, on a test cluster: ${bypassed.join(', ')}`,
     };
   const verified = ofVerification(domain);
-  return verified.kind === 'unhealthy' ? verified : (notApplied(installation) ?? verified);
+  return verified.kind === 'unhealthy' ? verified : (notApplied(digests) ?? verified);
 }
 
 const checkpointIn = (status: JsonObject | undefined): JsonObject =>
   isObject(status?.applyCheckpoint) ? status.applyCheckpoint : {};
 
 /** A specification that was changed and came with no payload is in nobody's hands yet, however well everything else runs. */
-function notApplied(installation: KubeObject): Outcome | undefined {
-  const applied = text(checkpointIn(installation.status).specDigest);
-  const live = liveDigest(installation);
+function notApplied({ applied, live }: SpecDigests): Outcome | undefined {
   if (applied === undefined || applied === live) return undefined;
   const message = `the specification has digest ${live}, what is applied was rendered from ${applied}`;
   return { kind: 'waiting', reason: 'SpecPayloadSkew', message };
@@ -185,14 +184,15 @@ export function installationStatus(view: InstallationView): JsonObject {
   const { installation, spec, release, workloads, now } = view;
   const before = isObject(installation.status) ? installation.status : {};
   const generation = installation.metadata.generation ?? 1;
+  const digests = digestsOf(installation);
   const domain = [
     workloads,
-    ...evidenceConditions(enforcedIn(installation, spec), view.observed, {
+    ...evidenceConditions(enforcedIn(installation, spec, digests), view.observed, {
       tick: view.tick,
       observing: view.observing ?? false,
     }),
   ];
-  const outcome = installationOutcome(view, domain);
+  const outcome = installationOutcome(view, domain, digests);
   const actual = text(release?.status?.actual);
   const checkpoint = checkpointIn(before);
   const rolledOut =
@@ -200,11 +200,11 @@ export function installationStatus(view: InstallationView): JsonObject {
     outcome.kind !== 'applying' &&
     actual !== undefined &&
     checkpoint.payloadDigest === actual &&
-    isEnforced(installation);
+    isEnforced(digests);
   const plan = isObject(release?.status?.plan) ? release.status.plan : undefined;
   return {
     ...evidenceStatus(before, view.observed, view.tick, view.pin),
-    ...enforcedPart(installation, spec),
+    ...enforcedPart(installation, spec, digests),
     observedGeneration: generation,
     phase: installationPhase(outcome, release),
     conditions: conditionsFor({

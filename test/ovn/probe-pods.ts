@@ -6,14 +6,12 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { networkProbe } from '../../constructs/api/constants.ts';
 import { systemClock } from '../../constructs/lib/clock.ts';
-import { pullEvidence } from '../../executor/evidence/pull.ts';
 import type { ClusterLook } from '../../executor/observe/expect.ts';
-import { runRound } from '../../executor/observe/run-round.ts';
-import { emptyMemory, judgeRound, type Verdict } from '../../executor/observe/verdict.ts';
+import type { Verdict } from '../../executor/observe/verdict.ts';
 import { probeEnvironment, probeFlags } from '../../images/probe.ts';
 import { downwardOf, type executorBed, tokenOf } from '../pure/evidence-bed.ts';
-import { specOf } from '../pure/network-fixture.ts';
-import { clusterLook, networkNames } from '../pure/observe-look-support.ts';
+import { networkContainer as container, observeNetwork } from '../pure/network-round.ts';
+import { clusterLook } from '../pure/observe-look-support.ts';
 import type { Answer, Env, OvnBed } from './bed.ts';
 
 interface ProbePods {
@@ -36,7 +34,6 @@ const client: Pod = { name: 'client-n1', mac: '02:00:00:00:17:03', addresses: ['
 const gateway = ['10.17.0.1', 'fd00:10:17::1'] as const;
 const service = ['10.96.0.9', 'fd00:10:96::9'] as const;
 const { echoPort, evidencePort } = networkProbe;
-const container = 'keelson-network-probe';
 
 const subjectOf = ({ name }: Pod) => ({
   namespace: 'kube-system',
@@ -129,35 +126,14 @@ export async function probePods(context: ProbePods): Promise<{
     limitMs: 20_000,
     ways: () => [async (port) => ({ type: 'open', stream: bed.connect('127.0.0.1', port, space(client)) })],
   });
-  const installation = { namespace: 'kube-system', name: 'main', uid: 'uid-1' };
-  const external = { northbound: 'tcp:192.0.2.1:6641', southbound: 'tcp:192.0.2.1:6642' };
-  const probe = { networkProbe: { image: 'registry.example.com/probe:1' }, networkStack: 'dual_stack' } as const;
-  const wanted = {
-    spec: specOf({ mode: 'nodeNetworking', external, ...probe }),
-    installation,
-    chartReplicas: 3,
-    pin: undefined,
-  };
   const seen = look();
   return {
     server,
-    async observe() {
-      const names = { ...networkNames, service: networkProbe.service, echoPort };
-      const { round } = await runRound(
-        { wanted, centralNodes: [], networkNames: names, memory: emptyMemory, before: new Map() },
-        {
-          clock: systemClock,
-          atOnce: 4,
-          containers: { central: '-', chassis: '-', network: container },
-          look: () => seen,
-          peer: async () => ({ type: 'noProvider' }),
-          record: async () => undefined,
-          ask: (target, stop) => pullEvidence(target, pulling, stop),
-        },
-        AbortSignal.timeout(30_000),
-      );
-      return judgeRound(round, wanted, emptyMemory);
-    },
+    observe: () =>
+      observeNetwork({
+        ...{ seen, networkStack: 'dual_stack', echoPort, pulling },
+        ...{ clock: systemClock, signal: AbortSignal.timeout(30_000) },
+      }),
   };
 }
 

@@ -99,6 +99,15 @@ test('too late, not standing, and a condition that moves as well are wrong', () 
   assert.is(fault(seenOf([], [9], 31.5)).type, 'wrong', 'nothing came at all');
 });
 
+test('a condition that follows may go on once it has moved, and not before', () => {
+  const further = { ...down, reason: 'NoLeader' };
+  const turned = [write(8, { OVNDBReady: down }), write(12, { OVNDBReady: further })];
+  assert.is(fault(seenOf(turned, [9, 13, 14], 15)).type, 'wrong');
+  assert.equal(fault(seenOf(turned, [9, 13, 14], 15), [move], ['OVNDBReady']), { type: 'right', afterMs: 7_000 });
+  const never = fault(seenOf(turned.slice(1), [13, 14, 15], 16), [move], ['OVNDBReady']);
+  assert.match(whyOf(never), 'OVNDBReady went to False NoLeader');
+});
+
 test('Ready and Degraded come of the same write', () => {
   const proud = write(8, { OVNDBReady: down }, { Ready: well });
   assert.match(whyOf(fault(seenOf([proud], [9, 10, 11], 12))), 'Ready is True Fine: all is well where OVNDBReady');

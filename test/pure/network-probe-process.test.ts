@@ -8,12 +8,11 @@ import { pullEvidence } from '../../executor/evidence/pull.ts';
 import { directWay } from '../../executor/evidence/way.ts';
 import type { ClusterLook } from '../../executor/observe/expect.ts';
 import type { NetworkStack } from '../../executor/observe/network.ts';
-import { runRound } from '../../executor/observe/run-round.ts';
-import { emptyMemory, judgeRound, type Verdict } from '../../executor/observe/verdict.ts';
+import type { Verdict } from '../../executor/observe/verdict.ts';
 import { executorBed, tokenOf } from './evidence-bed.ts';
-import { specOf } from './network-fixture.ts';
 import { networkProcesses, type ProbePod } from './network-processes.ts';
-import { clusterLook, networkNames } from './observe-look-support.ts';
+import { networkContainer as container, observeNetwork } from './network-round.ts';
+import { clusterLook } from './observe-look-support.ts';
 
 const test = suite('network probe process');
 const bed = await executorBed();
@@ -31,7 +30,6 @@ const podOf = (part: 'client' | 'server', n: number, addresses: readonly string[
   node: `n${n}`,
   addresses,
 });
-const container = 'keelson-network-probe';
 const subjectOf = (pod: ProbePod) => ({
   namespace: 'kube-system',
   pod: pod.name,
@@ -66,35 +64,10 @@ const pulling = bed.pulling([], {
   limitMs: 20_000,
 });
 
-async function observe(seen: ClusterLook, networkStack?: NetworkStack): Promise<Verdict> {
-  const external = { northbound: 'tcp:192.0.2.1:6641', southbound: 'tcp:192.0.2.1:6642' };
-  const networkProbe = { image: 'registry.example.com/probe:1' };
-  const stack = networkStack === undefined ? {} : { networkStack };
-  const wanted = {
-    spec: specOf({ mode: 'nodeNetworking', external, networkProbe, ...stack }),
-    installation: { namespace: 'kube-system', name: 'main', uid: 'uid-1' },
-    chartReplicas: 3,
-    pin: undefined,
-  };
-  const names = { ...networkNames, service: 'keelson-network-probe', echoPort: run.echoPort };
-  const { round } = await runRound(
-    { wanted, centralNodes: [], networkNames: names, memory: emptyMemory, before: new Map() },
-    {
-      clock: bed.clock,
-      atOnce: 4,
-      containers: { central: '-', chassis: '-', network: container },
-      look: () => seen,
-      peer: async () => ({ type: 'noProvider' }),
-      record: async () => undefined,
-      ask: (target, stop) => pullEvidence(target, pulling, stop),
-    },
-    signal,
-  );
-  return judgeRound(round, wanted, emptyMemory);
-}
-
 async function ready(seen: ClusterLook, wanted: string, stack?: NetworkStack): Promise<Verdict & { message: string }> {
-  const verdict = await observe(seen, stack);
+  const { clock } = bed;
+  const networkStack = stack === undefined ? {} : { networkStack: stack };
+  const verdict = await observeNetwork({ seen, ...networkStack, echoPort: run.echoPort, pulling, clock, signal });
   const found = verdict.conditions.find(({ type }) => type === 'NetworkReady');
   assert.is(`${found?.status}/${found?.reason}`, wanted, found?.message ?? '');
   return { ...verdict, message: found?.message ?? '' };

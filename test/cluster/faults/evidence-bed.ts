@@ -31,6 +31,8 @@ export interface Played {
 
 /** What the contract allows a fault before it is told. */
 const toldLimitMs = 30_000;
+/** Between two rounds of an executor at its own pace, with what the round itself takes. */
+const ownPaceMs = 10_000;
 /** A container that starts anew is Ready once its readiness probe has passed, which is looked at every 15 seconds. */
 const backLimitMs = 45_000;
 /** Beyond which nothing is waited for, with three rounds of which each waits for a daemon that hangs. */
@@ -67,7 +69,9 @@ export async function evidenceBed(observeEvery: string | undefined): Promise<Evi
     watch,
     leaderNode,
     async play(fault, besides = async () => async () => undefined) {
-      const { name, follow = {}, touched = [] } = fault;
+      const { name, follow = {}, touched = [], noticed } = fault;
+      const limitMs =
+        observeEvery === undefined && noticed !== undefined ? noticed.withinMs + ownPaceMs : toldLimitMs;
       let before = await watch.rest(restLimitMs);
       let place = placeOf(fault, watch.report(), await leaderNode());
       // Leaders, the active northd and the executor may be on all nodes: then some of them have to come together.
@@ -93,7 +97,7 @@ export async function evidenceBed(observeEvery: string | undefined): Promise<Evi
         toldMs = await watch.judged(
           `${name} on ${node.name}`,
           { before, doneAt: causedAt },
-          (seen) => judgeFault(seen, moves, Object.keys(follow), { limitMs: toldLimitMs, rounds: heldRounds }),
+          (seen) => judgeFault(seen, moves, Object.keys(follow), { limitMs, rounds: heldRounds }),
           patienceMs,
         );
         await lookAt();

@@ -63,7 +63,7 @@ export async function burdenTold(report: () => InstallationEvidence, node: strin
       assert.not.match(text, /burden/, 'of another node');
       continue;
     }
-    assert.match(text, /^PodsRemain: .*kube-system\/kube-ovn-controller-/m, 'pods that are of no DaemonSet');
+    assert.match(text, /^PodsRemain: .*kube-system\/kube-ovn-controller-/m, `pods that are of no DaemonSet: ${text}`);
     assert.match(text, new RegExp(`^GatewayActive: .*cr-${gateway} \\(no other could take over\\)`, 'm'));
     assert.match(text, new RegExp(`^PortsBound: .*${port}`, 'm'));
     assert.not.match(text, /NodeNotCordoned|keelson-network-/, 'ports of pods are told with their pods');

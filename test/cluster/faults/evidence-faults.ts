@@ -7,7 +7,7 @@ import { objectsOf } from '../../../constructs/lib/json.ts';
 import type { KubeObject } from '../../../executor/kube/types.ts';
 import type { InstallationEvidence } from '../../../executor/page/evidence.ts';
 import { findControl } from '../../../probes/unixctl/find.ts';
-import { killAll } from '../processes.ts';
+import { isAlive, killAll } from '../processes.ts';
 import { mustRun } from '../run.ts';
 import type { PipelineBed } from '../suite/pipeline-bed.ts';
 import { textAt, until } from '../suite/pipeline-look.ts';
@@ -201,7 +201,10 @@ export const causes: Readonly<Record<FaultName, Cause>> = {
   async 'switch-frozen'({ bed }, node) {
     const { daemon } = await daemonOf(bed, node, 'ovs', 'openvswitch', ({ program }) => program === 'ovs-vswitchd');
     signal(daemon.id, 'SIGSTOP');
-    return async () => signal(daemon.id, 'SIGCONT');
+    return async () => {
+      // Frozen for long enough it has been started anew already.
+      if (isAlive(daemon.id)) signal(daemon.id, 'SIGCONT');
+    };
   },
 
   async 'other-server'({ bed }, node) {

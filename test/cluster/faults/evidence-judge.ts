@@ -134,7 +134,8 @@ const wrong = (seen: Seen, at: number, why: string): Judged => ({
 
 /**
  * Whether something that was broken is told: each of the moves is made within the limit, on the way at most through Unknown,
- * and stands for so many rounds, in which no other condition moves. Those of `follow` may move along later.
+ * and stands for so many rounds, in which no other condition moves. Those of `follow` may move along later, or further where
+ * they have moved already.
  */
 export function judgeFault(
   seen: Seen,
@@ -144,13 +145,15 @@ export function judgeFault(
 ): Judged {
   const moving = new Set([...moves.map(({ type }) => type), ...follow]);
   const degraded = degradedBy(moves);
+  const standing = moves.filter(({ type }) => !follow.includes(type));
   let since = moves.length === 0 ? seen.doneAt : undefined;
   for (const snapshot of seen.snapshots) {
     const { at, conditions } = snapshot;
-    const bad = contradiction(snapshot) ?? strayed(seen, snapshot, moving) ?? detour(seen, snapshot, moves);
+    const wanted = since === undefined ? moves : standing;
+    const bad = contradiction(snapshot) ?? strayed(seen, snapshot, moving) ?? detour(seen, snapshot, wanted);
     if (bad !== undefined) return wrong(seen, at, bad);
-    const made = moves.every((move) => isAs(conditions[move.type], move));
-    if (since !== undefined && !made) return wrong(seen, at, `it did not stand: ${missing(snapshot, moves)}`);
+    const made = wanted.every((move) => isAs(conditions[move.type], move));
+    if (since !== undefined && !made) return wrong(seen, at, `it did not stand: ${missing(snapshot, wanted)}`);
     if (made && conditions[derived.degraded]?.status !== degraded)
       return wrong(seen, at, `Degraded is ${said(conditions[derived.degraded])}, wanted ${degraded}`);
     if (made) since ??= at;

@@ -27,6 +27,8 @@ export interface Fault {
   readonly moves: readonly Move[];
   /** Conditions that follow when it lasts, and why. */
   readonly follow?: Readonly<Record<string, string>>;
+  /** How long OVN itself may take to notice, and why, where an executor at its own pace then comes too late for the limit. */
+  readonly noticed?: { readonly withinMs: number; readonly why: string };
   /** Conditions that move while it is mended: what has to be started anew is away for a moment. */
   readonly touched?: readonly string[];
 }
@@ -105,7 +107,10 @@ export const faults = [
         mentions: 'node {node}',
       },
     ],
-    follow: probed,
+    follow: {
+      ...probed,
+      DataPlaneReady: 'the kubelet starts the container anew, whose daemons are away for that long',
+    },
     touched: ['DataPlaneReady', 'NetworkReady', 'WorkloadsReady'],
   },
   {
@@ -138,6 +143,7 @@ export const faults = [
       ),
     ],
     follow: { WorkloadsReady: 'the agent of the node says that it is not ready' },
+    noticed: { withinMs: 30_000, why: 'ovn-controller waits for 20 seconds of silence' },
     touched: ['DataPlaneReady', 'WorkloadsReady'],
   },
   {
@@ -220,12 +226,13 @@ const shown = (message: string): string =>
 /** The matrix as a table for people. */
 export function faultTable(all: readonly Fault[]): string {
   const rows = all.map((fault) => {
-    const { broken, mended, scenario, moves, follow = {} } = fault;
+    const { broken, mended, scenario, moves, follow = {}, noticed } = fault;
     const told = moves.map(
       ({ type, status, reason, message }) => `\`${type}\` ${status} \`${reason}\`: ${shown(message)}`,
     );
     const later = Object.entries(follow).map(([type, why]) => `later \`${type}\` as well: ${why}`);
-    const what = [...told, ...later].join('<br>') || 'nothing moves';
+    const before = noticed === undefined ? [] : [`before that nobody can know: ${noticed.why}`];
+    const what = [...told, ...before, ...later].join('<br>') || 'nothing moves';
     const title = scenario === undefined ? broken : `${broken} (${scenario})`;
     return `| ${title} | ${what} | ${readyBy(moves)}, ${degradedBy(moves)} | ${mended} |`;
   });
