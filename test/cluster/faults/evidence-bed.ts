@@ -70,8 +70,7 @@ export async function evidenceBed(observeEvery: string | undefined): Promise<Evi
     leaderNode,
     async play(fault, besides = async () => async () => undefined) {
       const { name, follow = {}, touched = [], noticed } = fault;
-      const limitMs =
-        observeEvery === undefined && noticed !== undefined ? noticed.withinMs + ownPaceMs : toldLimitMs;
+      const limitMs = observeEvery === undefined && noticed !== undefined ? noticed.withinMs + ownPaceMs : toldLimitMs;
       let before = await watch.rest(restLimitMs);
       let place = placeOf(fault, watch.report(), await leaderNode());
       // Leaders, the active northd and the executor may be on all nodes: then some of them have to come together.
