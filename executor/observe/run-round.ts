@@ -50,8 +50,8 @@ export interface RanRound {
 }
 
 /** A look at members that moves is taken again so often, after so long, and not when that would take too long in all. */
-const mostPasses = 4;
-const settleMs = 500;
+const mostPasses = 7;
+const settleMs = 800;
 const centralBudgetMs = 12_000;
 
 interface Expected {

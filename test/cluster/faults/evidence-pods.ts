@@ -4,7 +4,7 @@
  */
 import { Agent, request } from 'undici';
 import { rest, systemClock } from '../../../constructs/lib/clock.ts';
-import { objectsOf } from '../../../constructs/lib/json.ts';
+import { objectOf, objectsOf } from '../../../constructs/lib/json.ts';
 import type { KubeObject } from '../../../executor/kube/types.ts';
 import { conditionOf, type Look } from '../suite/pipeline-look.ts';
 import type { Cluster } from '../types.ts';
@@ -39,7 +39,27 @@ const restartsOf = (pods: readonly KubeObject[]): Map<string, number> =>
     ),
   );
 
+/** A container that was started anew, and how it had ended. */
+export interface Ended {
+  /** When it was seen. */
+  readonly at: number;
+  readonly text: string;
+}
+
+/** Containers that were started anew since a look that knew them. */
+function endedSince(pods: readonly KubeObject[], before: ReadonlyMap<string, number>, at: number): Ended[] {
+  return pods.flatMap(({ metadata, status, spec }) =>
+    objectsOf(status?.containerStatuses).flatMap(({ name, restartCount, lastState }) => {
+      const known = before.get(`${metadata.name}/${name} ${metadata.uid}`);
+      if (known === undefined || known === Number(restartCount)) return [];
+      const how = JSON.stringify(objectOf(lastState).terminated ?? null);
+      return [{ at, text: `${metadata.name}/${name} on ${spec?.nodeName} was started anew: ${how}` }];
+    }),
+  );
+}
+
 export class PodWatch {
+  readonly #ended: Ended[] = [];
   readonly #failing = new Map<string, ReadonlySet<string>>();
   #restarts: ReadonlyMap<string, number> = new Map();
   readonly #counts = new Map<string, ProbeCounts>();
@@ -85,12 +105,18 @@ export class PodWatch {
       this.#failing.set(node, stillFailing(new Set(known), this.#counts.get(node), counts));
       this.#counts.set(node, counts);
     }
+    this.#ended.push(...endedSince(listed.items, this.#restarts, from));
     this.#restarts = restarts;
     return {
       from,
       unready: listed.items.filter(isUnready).map(({ metadata }) => metadata.name ?? ''),
       failing: [...this.#failing.values()].flatMap((each) => [...each]),
     };
+  }
+
+  /** Containers that were started anew since a moment. */
+  ended(since: number): Ended[] {
+    return this.#ended.filter(({ at }) => at >= since);
   }
 
   /** Why conditions may still move because of pods, by a look that began after a moment; undefined when nothing is left. */

@@ -174,7 +174,12 @@ export class Watch {
       // Whoever shares the machine may have been what was seen.
       const load = loadavg().map((one) => one.toFixed(1));
       throw new Error(
-        [`${what}: ${answer.why}`, ...storyOf(seen), `  load of the machine: ${load.join(' ')}`].join('\n'),
+        [
+          `${what}: ${answer.why}`,
+          ...storyOf(seen),
+          ...this.#pods.ended(doneAt).map(({ at, text }) => `  ${((at - doneAt) / 1000).toFixed(1)} s: ${text}`),
+          `  load of the machine: ${load.join(' ')}`,
+        ].join('\n'),
       );
     }
     return answer.afterMs;
