@@ -46,14 +46,29 @@ export interface Ended {
   readonly text: string;
 }
 
-/** Containers that were started anew since a look that knew them. */
-function endedSince(pods: readonly KubeObject[], before: ReadonlyMap<string, number>, at: number): Ended[] {
-  return pods.flatMap(({ metadata, status, spec }) =>
+const lastLines = 5;
+
+/** Containers that were started anew since a look that knew them, with the last that they had said. */
+async function endedSince(
+  pods: readonly KubeObject[],
+  before: ReadonlyMap<string, number>,
+  at: number,
+  kubectl: Cluster['kubectl'],
+): Promise<Ended[]> {
+  const anew = pods.flatMap(({ metadata, status, spec }) =>
     objectsOf(status?.containerStatuses).flatMap(({ name, restartCount, lastState }) => {
       const known = before.get(`${metadata.name}/${name} ${metadata.uid}`);
       if (known === undefined || known === Number(restartCount)) return [];
-      const how = JSON.stringify(objectOf(lastState).terminated ?? null);
-      return [{ at, text: `${metadata.name}/${name} on ${spec?.nodeName} was started anew: ${how}` }];
+      const { exitCode } = objectOf(objectOf(lastState).terminated);
+      return [{ pod: metadata.name ?? '', container: String(name), node: spec?.nodeName, exitCode }];
+    }),
+  );
+  return Promise.all(
+    anew.map(async ({ pod, container, node, exitCode }) => {
+      const said = await kubectl([
+        ...['-n', 'kube-system', 'logs', '--previous', `--tail=${lastLines}`, pod, '-c', container],
+      ]).catch((error: unknown) => String(error));
+      return { at, text: `${pod}/${container} on ${node} ended with ${exitCode} and was started anew: ${said}` };
     }),
   );
 }
@@ -105,7 +120,7 @@ export class PodWatch {
       this.#failing.set(node, stillFailing(new Set(known), this.#counts.get(node), counts));
       this.#counts.set(node, counts);
     }
-    this.#ended.push(...endedSince(listed.items, this.#restarts, from));
+    this.#ended.push(...(await endedSince(listed.items, this.#restarts, from, cluster.kubectl)));
     this.#restarts = restarts;
     return {
       from,
