@@ -67,7 +67,7 @@ export async function evidenceBed(observeEvery: string | undefined): Promise<Evi
   const leaderNode = async (): Promise<string> => look.nodeOf((await look.leader())?.pod ?? '');
   const once = async (fault: Fault & { readonly name: FaultName }, besides: Besides): Promise<Played> => {
     const { name, follow = {}, touched = [], noticed } = fault;
-    const limitMs = observeEvery === undefined && noticed !== undefined ? noticed.withinMs + ownPaceMs : toldLimitMs;
+    const limitMs = observeEvery === undefined && noticed !== undefined ? toldLimitMs + ownPaceMs : toldLimitMs;
     let before = await watch.rest(restLimitMs);
     let place = placeOf(fault, watch.report(), await leaderNode());
     // Leaders, the active northd and the executor may be on all nodes: then some of them have to come together.
