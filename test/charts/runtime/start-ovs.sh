@@ -69,7 +69,8 @@ if ! poll 30 'the database of the node' ovsdb-client --timeout=2 list-dbs "$sock
 fi
 vsctl() { ovs-vsctl --timeout=10 --db="$socket" --no-wait "$@"; }
 vsctl init
-vsctl set Open_vSwitch . external-ids:system-id="$(<"$OVS_DBDIR/system-id.conf")" external-ids:hostname="$NODE_NAME" \
+# What the switch can do is read anew by each ovs-vswitchd (see without_zero_snat).
+vsctl clear Open_vSwitch . datapaths -- set Open_vSwitch . external-ids:system-id="$(<"$OVS_DBDIR/system-id.conf")" external-ids:hostname="$NODE_NAME" \
   external-ids:ovn-remote="\"$(endpoints SB)\"" external-ids:ovn-encap-type="${TUNNEL_TYPE:-geneve}" \
   external-ids:ovn-encap-ip="$ENCAP_IP" external-ids:ovn-bridge-datapath-type=netdev \
   external-ids:ovn-remote-probe-interval="${OVN_REMOTE_PROBE_INTERVAL:-10000}" \
@@ -88,6 +89,24 @@ if [[ -n $IFACE ]]; then
   fi
   ip address flush dev "$IFACE"
   ip address replace "$tunnel_address" dev "$TUNNEL_BRIDGE"
+fi
+# Open vSwitch 3.1.0 ends by an assertion (conn_update_state) when a packet meets a connection of its userspace datapath that
+# was committed with an all-zero source NAT, has run out, and is not swept yet: the entry of the way back has the same hash
+# and never runs out. ovn-controller uses that NAT where the switch offers it, so the offer is taken back before it starts.
+# What is lost: a direct connection with the same ports as one through a load balancer may be refused.
+without_zero_snat() {
+  local change=(ovs-vsctl --timeout=30 "--db=$socket") id
+  id=$(<"$OVS_DBDIR/system-id.conf")
+  # ovs-vsctl waits for ovs-vswitchd, which fills in what a new row can do, and never again while it runs.
+  "${change[@]}" --may-exist add-br br-int -- set Bridge br-int datapath_type=netdev fail-mode=secure \
+    other-config:disable-in-band=true other-config:hwaddr="02:${id:0:2}:${id:2:2}:${id:4:2}:${id:6:2}:${id:9:2}" \
+    -- --id=@netdev create Datapath external-ids:made-by=start-ovs.sh -- set Open_vSwitch . datapaths:netdev=@netdev >/dev/null &&
+    "${change[@]}" set Datapath "$(vsctl get Open_vSwitch . datapaths:netdev)" capabilities:ct_zero_snat=false
+}
+if ! without_zero_snat; then
+  log 'ovs-vswitchd did not take its first configuration within 30 s'
+  leave_all
+  exit 1
 fi
 start_controller() {
   ovn-controller "${tls_options[@]}" -vconsole:warn -vfile:info --log-file="$OVN_LOGDIR/ovn-controller.log" --pidfile "$socket" &

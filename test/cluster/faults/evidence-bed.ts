@@ -41,8 +41,6 @@ const heldRounds = 3;
 /** For everything to be well again: a pod whose probe failed waits for the next one, and the slowest have 15 seconds. */
 const restLimitMs = 120_000;
 const mostMoves = 8;
-/** What is seen while another daemon crashes by itself is of two faults: such a look does not count. */
-const mostPlays = 3;
 
 const databaseFolder = '/etc/origin/ovn';
 
@@ -65,67 +63,55 @@ export async function evidenceBed(observeEvery: string | undefined): Promise<Evi
   await bed.prepare();
   const watching = watch.run(look, cluster, over.signal);
   const leaderNode = async (): Promise<string> => look.nodeOf((await look.leader())?.pod ?? '');
-  const once = async (fault: Fault & { readonly name: FaultName }, besides: Besides): Promise<Played> => {
-    const { name, follow = {}, touched = [], noticed } = fault;
-    const limitMs = observeEvery === undefined && noticed !== undefined ? toldLimitMs + ownPaceMs : toldLimitMs;
-    let before = await watch.rest(restLimitMs);
-    let place = placeOf(fault, watch.report(), await leaderNode());
-    // Leaders, the active northd and the executor may be on all nodes: then some of them have to come together.
-    for (let n = 0; place === undefined && n < mostMoves; n += 1) {
-      await moveLeaders({ bed, disks }, watch.report());
-      before = await watch.rest(restLimitMs);
-      place = placeOf(fault, watch.report(), await leaderNode());
-    }
-    if (place === undefined) throw new Error(`${name}: no node is fit for it`);
-    const node = cluster.node(place);
-    const prepare = grounds[name];
-    if (prepare !== undefined) {
-      await prepare({ bed, disks }, node);
-      before = await watch.rest(restLimitMs);
-    }
-    const moves = movesOn(fault, node.name);
-    const lookAt = await besides(node.name);
-    const causedAt = systemClock.monotonic();
-    const mend = await causes[name]({ bed, disks }, node);
-    let toldMs: number;
-    let mendedAt: number;
-    try {
-      toldMs = await watch.judged(
-        `${name} on ${node.name}`,
-        { before, doneAt: causedAt },
-        (seen) => judgeFault(seen, moves, Object.keys(follow), { limitMs, rounds: heldRounds }),
-        patienceMs,
-      );
-      await lookAt();
-    } finally {
-      mendedAt = systemClock.monotonic();
-      await mend();
-    }
-    if (moves.length === 0) return { node: node.name, toldMs, backMs: undefined };
-    const backMs = await watch.judged(
-      `${name} on ${node.name}, mended`,
-      { before, doneAt: mendedAt },
-      (seen) => judgeRepair(seen, touched, { limitMs: backLimitMs, rounds: 1 }),
-      patienceMs,
-    );
-    return { node: node.name, toldMs, backMs };
-  };
   return {
     bed,
     disks,
     watch,
     leaderNode,
     async play(fault, besides = async () => async () => undefined) {
-      for (let n = 1; ; n += 1) {
-        const from = systemClock.monotonic();
-        try {
-          return await once(fault, besides);
-        } catch (error) {
-          const crashed = await watch.crashed(from);
-          if (n >= mostPlays || crashed === undefined) throw error;
-          console.log(`${fault.name} is made again: meanwhile ${crashed}`);
-        }
+      const { name, follow = {}, touched = [], noticed } = fault;
+      const limitMs = observeEvery === undefined && noticed !== undefined ? toldLimitMs + ownPaceMs : toldLimitMs;
+      let before = await watch.rest(restLimitMs);
+      let place = placeOf(fault, watch.report(), await leaderNode());
+      // Leaders, the active northd and the executor may be on all nodes: then some of them have to come together.
+      for (let n = 0; place === undefined && n < mostMoves; n += 1) {
+        await moveLeaders({ bed, disks }, watch.report());
+        before = await watch.rest(restLimitMs);
+        place = placeOf(fault, watch.report(), await leaderNode());
       }
+      if (place === undefined) throw new Error(`${name}: no node is fit for it`);
+      const node = cluster.node(place);
+      const prepare = grounds[name];
+      if (prepare !== undefined) {
+        await prepare({ bed, disks }, node);
+        before = await watch.rest(restLimitMs);
+      }
+      const moves = movesOn(fault, node.name);
+      const lookAt = await besides(node.name);
+      const causedAt = systemClock.monotonic();
+      const mend = await causes[name]({ bed, disks }, node);
+      let toldMs: number;
+      let mendedAt: number;
+      try {
+        toldMs = await watch.judged(
+          `${name} on ${node.name}`,
+          { before, doneAt: causedAt },
+          (seen) => judgeFault(seen, moves, Object.keys(follow), { limitMs, rounds: heldRounds }),
+          patienceMs,
+        );
+        await lookAt();
+      } finally {
+        mendedAt = systemClock.monotonic();
+        await mend();
+      }
+      if (moves.length === 0) return { node: node.name, toldMs, backMs: undefined };
+      const backMs = await watch.judged(
+        `${name} on ${node.name}, mended`,
+        { before, doneAt: mendedAt },
+        (seen) => judgeRepair(seen, touched, { limitMs: backLimitMs, rounds: 1 }),
+        patienceMs,
+      );
+      return { node: node.name, toldMs, backMs };
     },
     async close() {
       over.abort();

@@ -134,16 +134,10 @@ export class PodWatch {
     return this.#ended.filter(({ at }) => at >= since);
   }
 
-  /** Whether a look that began after a moment has ended. */
-  lookedSince(after: number): boolean {
-    return this.#looked !== undefined && this.#looked.from >= after;
-  }
-
   /** Why conditions may still move because of pods, by a look that began after a moment; undefined when nothing is left. */
   unrest(after: number): string | undefined {
     const looked = this.#looked;
-    if (looked === undefined || !this.lookedSince(after))
-      return `pods are not looked at yet ${this.#trouble}`.trimEnd();
+    if (looked === undefined || looked.from < after) return `pods are not looked at yet ${this.#trouble}`.trimEnd();
     const { unready, failing } = looked;
     if (unready.length > 0) return `not ready: ${unready.join(', ')}`;
     return failing.length > 0 ? `probes that failed last: ${failing.join(', ')}` : undefined;

@@ -46,9 +46,6 @@ const askEveryMs = 500;
 /** An age is told in whole milliseconds, by another clock. */
 const inexactMs = 50;
 
-/** Pods are looked at every second, and a kubelet that hangs is waited for. */
-const lookLimitMs = 15_000;
-
 /** So many rounds in a row have to find everything well before it counts as being so. */
 const wellRounds = 3;
 
@@ -145,16 +142,6 @@ export class Watch {
       },
       20,
     );
-  }
-
-  /**
-   * An ovs-vswitchd that ended since a moment by the assertion that version 3.1.0 has in its userspace datapath (operations.md);
-   * no fault of the table makes it.
-   */
-  async crashed(since: number): Promise<string | undefined> {
-    const now = systemClock.monotonic();
-    await until('a look at pods', lookLimitMs, async () => (this.#pods.lookedSince(now) ? true : undefined), 100);
-    return this.#pods.ended(since).find(({ text }) => /assertion .* in conn_update_state/.test(text))?.text;
   }
 
   /**
