@@ -120,7 +120,7 @@ export class PodWatch {
       this.#failing.set(node, stillFailing(new Set(known), this.#counts.get(node), counts));
       this.#counts.set(node, counts);
     }
-    this.#ended.push(...(await endedSince(listed.items, this.#restarts, from, cluster.kubectl)));
+    this.#ended.push(...(await endedSince(listed.items, this.#restarts, from, (argv) => cluster.kubectl(argv))));
     this.#restarts = restarts;
     return {
       from,
