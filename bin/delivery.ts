@@ -10,7 +10,10 @@ import { findLeftCouriers } from '../executor/courier/leftovers.ts';
 import type { CourierObjects } from '../executor/courier/point.ts';
 import type { KubeClient } from '../executor/kube/client.ts';
 import { describeRef, type KubeObject, type ObjectRef, refOf } from '../executor/kube/types.ts';
+import { checkCluster } from '../executor/release/preconditions.ts';
+import { FailedWithProblems } from './failure.ts';
 import type { Invocation } from './invocation.ts';
+import { contentsOf } from './planning.ts';
 import type { ChosenTree } from './trees.ts';
 
 /** The objects below a folder of a rendered tree. @throws ProblemError */
@@ -26,6 +29,24 @@ export function objectsBelow(tree: Tree, folder: string): KubeObject[] {
 }
 
 export const unitObjects = (tree: Tree, unit: Unit): KubeObject[] => objectsBelow(tree, unitFolder(unit));
+
+/**
+ * Before anything is written: the kubeconfig leads to the cluster that the tree was rendered for, as far as tree and settings
+ * know it. @throws ProblemError when it is another one. @throws FailedWithProblems when nobody can say.
+ */
+export async function refuseOtherCluster(
+  { signal }: Invocation,
+  client: KubeClient,
+  { cluster, tree }: Pick<ChosenTree, 'cluster' | 'tree'>,
+): Promise<void> {
+  const { name } = cluster.metadata;
+  const known = [...contentsOf(tree).values()].map(({ clusterUID }) => clusterUID);
+  for (const uid of new Set([...known, cluster.spec.clusterUID])) {
+    const problems = uid === undefined ? [] : await checkCluster(client, { cluster: name, clusterUID: uid }, signal);
+    if (problems.some(({ reason }) => reason === 'ClusterMismatch')) throw new ProblemError(problems);
+    if (problems.length > 0) throw new FailedWithProblems(problems);
+  }
+}
 
 /** The objects that point the courier of a tree at it. @throws ProblemError */
 export function courierObjects({ cluster, tree }: Pick<ChosenTree, 'cluster' | 'tree'>): CourierObjects {

@@ -1,3 +1,4 @@
+import { delimiter } from 'node:path';
 import { createClient, type KubeClient } from '../executor/kube/client.ts';
 import { type CredentialSource, kubeConfigCredentials } from '../executor/kube/credentials.ts';
 import { createTransport } from '../executor/kube/transport.ts';
@@ -27,12 +28,12 @@ export async function withClient<T>(
   work: (client: KubeClient, credentials: CredentialSource) => Promise<T>,
 ): Promise<T> {
   const { clock, random, env } = invocation;
-  const file = options.kubeconfig ?? env.KUBECONFIG;
+  // A list of files is for the library to merge; what a person names is one file, whatever its name is.
+  const file = options.kubeconfig ?? (env.KUBECONFIG?.includes(delimiter) === true ? undefined : env.KUBECONFIG);
   const credentials = kubeConfigCredentials({
     clock,
     signal: invocation.signal,
-    // A list of files is for the library to merge.
-    ...(file === undefined || file.includes(':') ? {} : { file }),
+    ...(file === undefined || file === '' ? {} : { file }),
     ...(options.context === undefined ? {} : { context: options.context }),
   });
   await readable(credentials);

@@ -20,13 +20,15 @@ export async function readTrustFiles(invocation: Invocation, files: readonly str
     };
     const text = await readFile(resolve(invocation.cwd, file), 'utf8').catch(() => undefined);
     if (text === undefined) say('the file can not be read');
-    // A private key would yield a public one, but it has no business here.
+    // A private key would yield a public one, but it has no business here, nor beside one.
+    else if (/PRIVATE KEY/.test(text)) say('it holds a private key, which stays where payloads are signed');
+    else if (text.split('-----BEGIN ').length > 2) say('it holds more than one key or certificate');
     else if (!text.includes('BEGIN PUBLIC KEY')) say('it is not the PEM of a public key');
     else
       try {
         const key = createPublicKey(text);
         if (key.asymmetricKeyType !== 'ed25519') say('it is not an ed25519 key');
-        else keys.set(keyIdOf(key), text);
+        else keys.set(keyIdOf(key), key.export({ type: 'spki', format: 'pem' }).toString());
       } catch {
         say('it is not the PEM of a public key');
       }

@@ -10,7 +10,7 @@ import { writeTrust } from '../../executor/courier/trust.ts';
 import type { KubeClient } from '../../executor/kube/client.ts';
 import { describeRef } from '../../executor/kube/types.ts';
 import { readTrustSecret } from '../../executor/source/trust.ts';
-import { courierDeps, courierObjects, leftCouriers, unitObjects } from '../delivery.ts';
+import { courierDeps, courierObjects, leftCouriers, refuseOtherCluster, unitObjects } from '../delivery.ts';
 import { FailedWithProblems } from '../failure.ts';
 import { type ExitCode, exitCodes, type Invocation } from '../invocation.ts';
 import { withClient } from '../kube.ts';
@@ -32,6 +32,7 @@ export async function run(invocation: Invocation, options: Options): Promise<Exi
   const keys = await readTrustFiles(invocation, options.trust ?? []);
   const chosen = await chooseTree(invocation, options);
   return withClient(invocation, options, async (client) => {
+    await refuseOtherCluster(invocation, client, chosen);
     if (options.takeOver === true) await take(invocation, client, chosen);
     await system(invocation, client, chosen);
     await trust(invocation, client, chosen, keys, options.replaceTrust === true);

@@ -6,7 +6,7 @@ import { type Applied, applyObjects } from '../../executor/courier/apply.ts';
 import { findLeftovers, removeStaleInbox } from '../../executor/courier/leftovers.ts';
 import type { KubeClient } from '../../executor/kube/client.ts';
 import { describeRef } from '../../executor/kube/types.ts';
-import { courierDeps, leftCouriers, namedIds, unitObjects } from '../delivery.ts';
+import { courierDeps, leftCouriers, namedIds, refuseOtherCluster, unitObjects } from '../delivery.ts';
 import { FailedWithProblems } from '../failure.ts';
 import { type ExitCode, exitCodes, type Invocation } from '../invocation.ts';
 import { withClient } from '../kube.ts';
@@ -27,6 +27,7 @@ export async function run(invocation: Invocation, options: Options): Promise<Exi
   const limitMs = parseDuration(options.timeout);
   const chosen = await chooseTree(invocation, options);
   return withClient(invocation, options, async (client) => {
+    await refuseOtherCluster(invocation, client, chosen);
     const result = await deliver(invocation, client, chosen);
     print(invocation, options.output, result, () => describe(result));
     if (options.follow !== true) return exitCodes.done;

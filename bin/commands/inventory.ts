@@ -75,7 +75,7 @@ async function finish(
   if (same) invocation.out(`${file}: nothing changed`);
   else if (options.check === true) invocation.out(`${file}: the cluster has changed; run keelson inventory`);
   else {
-    const part = join(folder.path, `.${settingsFiles.inventory}.part`);
+    const part = join(folder.path, `.${settingsFiles.inventory}.part.${process.pid}`);
     await replaceFile(join(folder.path, settingsFiles.inventory), bytes, part);
     invocation.out(`${file}: written (${inventory.spec.nodes.length} nodes)`);
   }

@@ -85,6 +85,6 @@ async function lockOne(
 }
 
 async function replace(folder: ClusterFolder, bytes: Uint8Array): Promise<void> {
-  const part = join(folder.path, `.${settingsFiles.lock}.part`);
+  const part = join(folder.path, `.${settingsFiles.lock}.part.${process.pid}`);
   await replaceFile(join(folder.path, settingsFiles.lock), bytes, part);
 }

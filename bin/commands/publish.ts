@@ -1,10 +1,11 @@
-import { ProblemError, refuseProblems } from '../../constructs/lib/problems.ts';
+import { type Problem, ProblemError, refuseProblems } from '../../constructs/lib/problems.ts';
 import { sharedPlaces } from '../../gitops/publish/changes.ts';
 import { type PublishOutcome, publish } from '../../gitops/publish/publish.ts';
+import type { ClusterFiles } from '../../renderer/load/source.ts';
 import { type ClusterFolder, clusterFolders, readFolder } from '../clusters.ts';
 import { type CommonOptions, type ExitCode, exitCodes, type Invocation } from '../invocation.ts';
 import { print } from '../output.ts';
-import { placeOf } from '../published.ts';
+import { type Place, placeOf } from '../published.ts';
 import { render, tellWarnings } from '../rendering.ts';
 import { type KeyOptions, signer } from '../signing.ts';
 import { version } from '../version.ts';
@@ -18,9 +19,15 @@ export interface Options extends CommonOptions, KeyOptions {
 export async function run(invocation: Invocation, options: Options): Promise<ExitCode> {
   const results: (PublishOutcome & { readonly cluster: string })[] = [];
   const folders = await clusterFolders(invocation, options);
-  await refuseShared(invocation, folders);
-  for (const folder of folders) {
-    const outcome = await publishOne(invocation, options, folder);
+  const ready = await ground(invocation, folders);
+  const key = await signer(invocation, options);
+  for (const one of ready) {
+    const { folder } = one;
+    const outcome = await publishOne(invocation, options, one, key).catch((error: unknown) => {
+      // What was published stays published: whoever reads this has to know.
+      for (const result of results) invocation.err(describe(result.cluster, result));
+      throw error;
+    });
     if (outcome.kind === 'refused') throw new ProblemError(outcome.problems);
     results.push({ cluster: folder.shown, ...outcome });
   }
@@ -30,30 +37,60 @@ export async function run(invocation: Invocation, options: Options): Promise<Exi
   return exitCodes.done;
 }
 
-/** @throws ProblemError, before anything is published, when two clusters would go to one folder of one branch. */
-async function refuseShared(invocation: Invocation, folders: readonly ClusterFolder[]): Promise<void> {
-  if (folders.length < 2) return;
-  const trees: { cluster: string; place: string }[] = [];
-  for (const folder of folders) {
-    const { cluster, target } = await placeOf(invocation, folder, await readFolder(folder));
-    trees.push({ cluster: cluster.metadata.name, place: `${target.url}, branch ${target.branch}, ${target.path}` });
-  }
-  refuseProblems(sharedPlaces(trees));
+interface Ready {
+  readonly folder: ClusterFolder;
+  readonly source: ClusterFiles;
+  readonly place: Place;
 }
 
-async function publishOne(invocation: Invocation, options: Options, folder: ClusterFolder): Promise<PublishOutcome> {
-  const source = await readFolder(folder);
-  const place = await placeOf(invocation, folder, source);
-  if (place.specs !== undefined && place.specs.dirty.length > 0)
-    throw new ProblemError(
-      place.specs.dirty.map((file) => ({
-        reason: 'SpecsNotCommitted',
-        message: 'the file differs from the commit that would be named as the source',
-        file,
-        remedy: 'commit it, or take the change back',
-      })),
-    );
-  const key = await signer(invocation, options);
+/**
+ * What is wrong with any of the clusters before one of them is published: files that no commit has, two that would go to one
+ * folder of one branch. @throws ProblemError
+ */
+async function ground(invocation: Invocation, folders: readonly ClusterFolder[]): Promise<Ready[]> {
+  const ready: Ready[] = [];
+  for (const folder of folders) {
+    const source = await readFolder(folder);
+    ready.push({ folder, source, place: await placeOf(invocation, folder, source) });
+  }
+  const trees = ready.map(({ place: { cluster, target } }) => ({
+    cluster: cluster.metadata.name,
+    place: `${target.url}, branch ${target.branch}, ${target.path}`,
+  }));
+  refuseProblems([...ready.flatMap(uncommitted), ...sharedPlaces(trees)]);
+  return ready;
+}
+
+/** Files that would be published under a commit that has them otherwise, or not at all. */
+function uncommitted({ source, place: { specs } }: Ready): Problem[] {
+  if (specs === undefined) return [];
+  const changed = specs.dirty.map((file) => ({
+    reason: 'SpecsNotCommitted',
+    message: 'the file differs from the commit that would be named as the source',
+    file,
+    remedy: 'commit it, or take the change back',
+  }));
+  const dirty = new Set(specs.dirty);
+  const unknown = [...source.files.keys()]
+    .map((path) => ({ path, file: specs.folder === '' ? path : `${specs.folder}/${path}` }))
+    .filter(({ path, file }) => !specs.tracked.has(path) && !dirty.has(file))
+    .map(({ file }) => ({
+      reason: 'SpecsNotCommitted',
+      message:
+        'Git does not look at the file (ignored, assume-unchanged or skip-worktree): the commit that would be named as the source may lack it',
+      file,
+      remedy:
+        'commit it with git add --force, after git update-index --no-assume-unchanged --no-skip-worktree, or move it away',
+    }));
+  return [...changed, ...unknown];
+}
+
+async function publishOne(
+  invocation: Invocation,
+  options: Options,
+  { folder, source, place }: Ready,
+  key: Awaited<ReturnType<typeof signer>>,
+): Promise<PublishOutcome> {
   return publish({
     cluster: place.cluster.metadata.name,
     target: place.target,

@@ -161,7 +161,7 @@ export interface DefinitionsLeft {
 
 /** Deletes the definitions of a release, each by its UID, and only where no object of it is left. */
 export async function deleteDefinitions(
-  { client, invocation }: Uninstalling,
+  { client, invocation, target }: Uninstalling,
   { definitions }: UninstallRecord,
 ): Promise<DefinitionsLeft> {
   const { signal } = invocation;
@@ -171,7 +171,10 @@ export async function deleteDefinitions(
     const ref = { apiVersion: 'apiextensions.k8s.io/v1', kind: 'CustomResourceDefinition', name };
     const found = await client.get(ref, { signal });
     if (found.type === 'absent' || (found.type === 'found' && uidOf(found.object) !== uid)) continue;
-    const why = found.type === 'found' ? await inUse(client, found.object, signal) : found.message;
+    const why =
+      found.type === 'found'
+        ? (claimed(found.object, target.release) ?? (await inUse(client, found.object, signal)))
+        : found.message;
     if (why !== undefined) {
       left.push([name, why]);
       continue;
@@ -181,6 +184,12 @@ export async function deleteDefinitions(
     else deleted.push(name);
   }
   return { deleted, left };
+}
+
+/** Why a definition must stay: another release has taken it up since. */
+function claimed({ metadata }: KubeObject, release: string): string | undefined {
+  const by = metadata.labels?.[labels.release];
+  return by === undefined || by === release ? undefined : `Release ${by} has it`;
 }
 
 /** Why a definition must stay: it has objects, or it is not known that it has none. */

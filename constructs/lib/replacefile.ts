@@ -18,12 +18,15 @@ export function fileTrouble(error: unknown): string {
 
 /**
  * Writes a file so that a reader finds the old content or the new one, and never a part.
- * @param part where the new content grows; it is gone afterwards, whatever happens. By default a name beside the file.
+ * @param part where the new content grows; it is gone afterwards, whatever happens. By default a name beside the file, which
+ * the next one to write takes over; two that may write at once need one each.
  * @throws Error that names the file and why it could not be written; the old content stands.
  */
 export async function replaceFile(file: string, content: Uint8Array | string, part = `${file}.part`): Promise<void> {
   try {
-    await writeFile(part, content, { mode: 0o644 });
+    // What stands there is left over, or a link that somebody put there: it is not written through.
+    await rm(part, { force: true });
+    await writeFile(part, content, { mode: 0o644, flag: 'wx' });
     await rename(part, file);
   } catch (error) {
     await rm(part, { force: true }).catch(() => undefined);

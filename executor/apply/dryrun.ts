@@ -221,8 +221,15 @@ async function ask(
     return { verdict: 'ours', uid: need.uid, version: '' };
   const verdict = verdictOf(item, intent, need, answer);
   const hidden = hidesOwner(verdict);
-  if (verdict.verdict !== 'look' && !hidden) return verdict;
+  // One that stands there already is left as it is, also where it says something else.
+  const clashing = answer.type === 'conflict' && item.entry.createOnly && need.uid === undefined;
+  if (verdict.verdict !== 'look' && !hidden && !clashing) return verdict;
   const live = await client.get(itemRef(item), { signal });
+  if (clashing && live.type === 'found') {
+    const uid = uidOf(live.object);
+    const looked = afterLook(item, need, release, live.object, await holdOn(company, item, live.object));
+    return need.formerUID === uid || looked.verdict === 'ours' ? verdict : { verdict: 'leave', uid };
+  }
   if (hidden) return (live.type === 'found' ? foreignOwner(item, intent, live.object) : undefined) ?? verdict;
   if (live.type === 'found')
     return afterLook(item, need, release, live.object, await holdOn(company, item, live.object));

@@ -87,22 +87,29 @@ async function look(
     input.signal,
   );
   if (!read.ok) return { problems: read.problems };
-  const judge = await input.session.gates(phase.name, phase.gates, { client, clock, signal: input.signal });
-  const judgements: Judgement[] = [];
-  for (const gate of phase.gates) {
-    const scope: GateScope = {
+  const scopes = new Map<Gate, GateScope>();
+  for (const gate of phase.gates)
+    scopes.set(gate, {
       phase: phase.name,
       items: scopeOf(gate),
       live: read.live,
       now: clock.now(),
       ...(await targetOf(context, gate)),
-    };
-    const verdict = judge(gate, scope) ?? commonGate(gate, scope);
+    });
+  const told = (gate: Gate, verdict: GateVerdict): GateVerdict => {
     const bypassed = verdict.state !== 'True' && options.bypassGates.has(gate.type);
-    const told = bypassed ? { ...verdict, bypassed } : verdict;
-    judgements.push({ gate, verdict: told, observed: observedBy.get(gate) ?? [] });
-  }
-  return judgements;
+    return bypassed ? { ...verdict, bypassed } : verdict;
+  };
+  const common = (gate: Gate): boolean => {
+    const scope = scopes.get(gate);
+    return scope !== undefined && isOpen(told(gate, commonGate(gate, scope)));
+  };
+  const deps = { client, clock, signal: input.signal };
+  const judge = await input.session.gates(phase.name, phase.gates, deps, common);
+  return [...scopes].map(([gate, scope]) => {
+    const verdict = told(gate, judge(gate, scope) ?? commonGate(gate, scope));
+    return { gate, verdict, observed: observedBy.get(gate) ?? [] };
+  });
 }
 
 async function targetOf({ client, input }: PassContext, gate: Gate): Promise<{ target?: KubeObject }> {

@@ -4,15 +4,25 @@ import { capMessage, timeText } from '../../constructs/api/conditions.ts';
 import { labels } from '../../constructs/api/constants.ts';
 import { groupOf } from '../../constructs/lib/names.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
-import { describeRef, type KubeObject, type ObjectRef, uidOf } from '../kube/types.ts';
+import { describeRef, type KubeObject, type ObjectMeta, type ObjectRef, uidOf } from '../kube/types.ts';
 import { definitionGone } from './definition.ts';
 import type { PassContext, StepGuard } from './engine.ts';
 import { removeObject } from './remove.ts';
 
-/** Removes one object and forgets it. Answers the problem that keeps it; the ledger remembers a refusal. */
+interface Listed {
+  readonly id: string;
+  readonly ref: ObjectRef;
+  readonly uid: string;
+  readonly keeps?: (metadata: ObjectMeta) => boolean;
+}
+
+/**
+ * Removes one object and forgets it; one that says of itself that it stays is forgotten alone. Answers the problem that keeps
+ * it; the ledger remembers a refusal.
+ */
 export async function removeListed(
   context: PassContext,
-  { id, ref, uid }: { readonly id: string; readonly ref: ObjectRef; readonly uid: string },
+  { id, ref, uid, keeps }: Listed,
   guard: StepGuard,
 ): Promise<Problem | undefined> {
   const { input, client, clock, options, counts } = context;
@@ -23,6 +33,7 @@ export async function removeListed(
     check: guard.check,
     release: input.release,
     goneMs: options.goneMs,
+    ...(keeps === undefined ? {} : { keeps }),
   });
   if (outcome.type === 'failed' && outcome.denied) remember(context, id, outcome.problem);
   if (outcome.type === 'terminating' || outcome.type === 'failed') return outcome.problem;

@@ -63,7 +63,10 @@ export interface NeedInput {
   readonly overridden: ReadonlySet<string>;
 }
 
-/** The live object that the ledger owns: by UID, or by its marks where the UID was not recorded. */
+/**
+ * The live object that the ledger owns: by UID, or by its marks where the UID was not recorded. What nobody manages may be
+ * somebody else's that was there before: there it takes both.
+ */
 function owned(
   entry: LedgerEntry | undefined,
   live: ObjectMeta | undefined,
@@ -71,7 +74,8 @@ function owned(
   release: string,
 ): string | undefined {
   if (live?.uid === undefined || entry === undefined) return undefined;
-  if (entry.uid !== undefined) return entry.uid === live.uid ? live.uid : undefined;
+  if (entry.uid !== undefined && entry.uid !== live.uid) return undefined;
+  if (entry.uid !== undefined && entry.state !== 'unmanaged') return live.uid;
   return hasMarks(live, id, release) ? live.uid : undefined;
 }
 
@@ -92,7 +96,7 @@ export function needOf(item: Item, input: NeedInput): Need {
   if (entry === undefined) return { need: 'write', why: 'new' };
   // A create-only object that somebody else had made before us is theirs for good.
   if (item.entry.createOnly && entry.state === 'unmanaged')
-    return uid !== undefined && hasMarks(live, id, input.release) ? { need: 'none', uid } : { need: 'unmanaged' };
+    return uid === undefined ? { need: 'unmanaged' } : { need: 'none', uid };
   return writeNeed(item, entry, live, uid);
 }
 
@@ -121,7 +125,9 @@ const mayBeReplacement = (item: Item, entry: LedgerEntry, live: ObjectMeta): boo
 
 function resumed(entry: LedgerEntry, uid: string | undefined): Need {
   if (uid !== undefined) return { need: 'write', why: 'resumed', uid };
-  return { need: 'write', why: 'resumed', ...(entry.uid === undefined ? {} : { formerUID: entry.uid }) };
+  // Under the UID of what nobody manages may stand what was never ours: only its marks tell, by a read.
+  const former = entry.state === 'unmanaged' ? undefined : entry.uid;
+  return { need: 'write', why: 'resumed', ...(former === undefined ? {} : { formerUID: former }) };
 }
 
 /** What every object of a payload needs, by id. */

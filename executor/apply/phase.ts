@@ -271,6 +271,11 @@ async function forget(context: PassContext, id: string, guard: StepGuard): Promi
   const item = input.items.find((candidate) => candidate.id === id);
   const entry = input.ledger.ledger.get(id);
   if (item === undefined || entry === undefined) return [];
+  if (entry.state === 'unmanaged') {
+    // Nothing shows that it was ever ours: what has that name stays.
+    input.ledger.remove(id);
+    return [];
+  }
   const ref = itemRef(item);
   const still = await confirmGone(context, { id, ref, uid: entry.uid }, guard.signal);
   if (still.type === 'unknown') return [still.problem];

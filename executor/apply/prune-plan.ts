@@ -61,16 +61,18 @@ export function groupKindOfId(id: string): string {
   return `${group}/${kind}`;
 }
 
-function isKept(entry: LedgerEntry, live: ObjectMeta): boolean {
+/** Whether a live object says of itself that it outlives its release: somebody wrote that on it, or what runs owns it. */
+export function saysKeep(live: ObjectMeta): boolean {
   const notes = live.annotations ?? {};
   return (
-    entry.keep === true ||
-    neverPrunedKinds.includes(groupKindOfId(entry.id)) ||
     isRuntime(live) ||
     notes[foreignAnnotations.helmResourcePolicy] === 'keep' ||
     notes[annotations.prune] === 'disabled'
   );
 }
+
+const isKept = (entry: LedgerEntry, live: ObjectMeta): boolean =>
+  entry.keep === true || neverPrunedKinds.includes(groupKindOfId(entry.id)) || saysKeep(live);
 
 type Sorted =
   | { readonly to: 'remove' | 'vanished'; readonly candidate: PruneCandidate }

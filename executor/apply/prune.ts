@@ -6,7 +6,14 @@ import { eachLimited } from './concurrency.ts';
 import type { PassContext, StepGuard, StepResult } from './engine.ts';
 import { confirmGone, removeListed } from './leave.ts';
 import { removeOrder } from './order.ts';
-import { groupKindOfId, type LeftReason, type PruneCandidate, type PrunePlan, prunePlan } from './prune-plan.ts';
+import {
+  groupKindOfId,
+  type LeftReason,
+  type PruneCandidate,
+  type PrunePlan,
+  prunePlan,
+  saysKeep,
+} from './prune-plan.ts';
 
 export interface Left {
   readonly id: string;
@@ -84,14 +91,15 @@ export async function pruneAfter(context: PassContext, runGuarded: RunGuarded): 
       message: `${plan.brake.why}; this removal has digest ${plan.brake.digest}`,
       remedy: `keelson approve ${input.release} --plan ${plan.brake.digest}, raise the bounds of spec.prune, or put the objects back`,
     });
+  const kept: Left[] = [];
   const lastPhase = input.content.phases.at(-1)?.name ?? '';
   if (plan.remove.length > 0) {
-    const removed = await runGuarded(lastPhase, (guard) => removeAll(context, plan.remove, guard));
+    const removed = await runGuarded(lastPhase, (guard) => removeAll(context, plan.remove, kept, guard));
     problems.push(...removed.problems);
   }
   const unwritten = await input.ledger.flush(input.signal);
   if (unwritten !== undefined) problems.push(unwritten);
-  return { problems, left: [...plan.left, ...plan.dropped] };
+  return { problems, left: [...plan.left, ...plan.dropped, ...kept] };
 }
 
 /**
@@ -124,10 +132,14 @@ async function heirsOf(context: PassContext): Promise<Awaited<ReturnType<Claims[
   return input.claims.heirs(input.release, input.signal);
 }
 
-/** A batch that is not gone keeps the next one: what is removed later is what the earlier may need to go. */
+/**
+ * A batch that is not gone keeps the next one: what is removed later is what the earlier may need to go. What was marked to
+ * stay since the pass began, which may have waited for hours, stays and is added to `kept`.
+ */
 async function removeAll(
   context: PassContext,
   candidates: readonly PruneCandidate[],
+  kept: Left[],
   guard: StepGuard,
 ): Promise<StepResult> {
   const { input, options } = context;
@@ -138,7 +150,12 @@ async function removeAll(
   for (const batch of inOrder(context, candidates)) {
     await eachLimited(batch, options.concurrency, async ({ id, ref, uid }) => {
       if (uid === undefined) return;
-      const problem = await removeListed(context, { id, ref, uid }, guard);
+      const keeps = (metadata: ObjectMeta): boolean => {
+        const stays = saysKeep(metadata);
+        if (stays) kept.push({ id, why: 'keep' });
+        return stays;
+      };
+      const problem = await removeListed(context, { id, ref, uid, keeps }, guard);
       if (problem !== undefined) problems.push(problem);
     });
     if (problems.length > 0) break;

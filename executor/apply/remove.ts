@@ -6,7 +6,7 @@ import type { Problem } from '../../constructs/lib/problems.ts';
 import { WaitTimeout, waitFor } from '../../constructs/lib/wait.ts';
 import type { KubeClient } from '../kube/client.ts';
 import type { Rejection } from '../kube/outcome.ts';
-import { describeRef, type ObjectRef, uidOf } from '../kube/types.ts';
+import { describeRef, type ObjectMeta, type ObjectRef, uidOf } from '../kube/types.ts';
 import { definitionGone } from './definition.ts';
 import { explainWebhook, isDenied, webhookTrouble } from './webhook.ts';
 
@@ -20,16 +20,20 @@ export interface RemoveDeps {
   readonly goneMs: number;
   /** `Foreground` waits until what the object owns is gone as well. `Background` when absent. */
   readonly propagation?: 'Background' | 'Foreground';
+  /** Whether the object itself says that it stays; asked of the very state that would be deleted. Nothing does when absent. */
+  readonly keeps?: (metadata: ObjectMeta) => boolean;
 }
 
 /**
  * `gone`: confirmed by the answer or by a read. `notOurs`: the name means another object now, or another release claims it.
+ * `kept`: it says of itself that it stays.
  * `failed`: it is still there, or may be; `denied` when something refuses that it goes.
  */
 export type RemoveOutcome =
   | { readonly type: 'gone' }
   | { readonly type: 'notOurs'; readonly message: string }
   | { readonly type: 'held'; readonly by: string }
+  | { readonly type: 'kept' }
   | { readonly type: 'terminating'; readonly problem: Problem }
   | { readonly type: 'failed'; readonly problem: Problem; readonly denied: boolean };
 
@@ -54,6 +58,7 @@ export async function removeObject(ref: ObjectRef, uid: string, deps: RemoveDeps
   const hold = metadata.annotations?.[annotations.hold] ?? metadata.annotations?.[annotations.quiesce];
   if (hold !== undefined) return { type: 'held', by: hold };
   if (typeof metadata.deletionTimestamp === 'string') return untilGone(ref, uid, deps);
+  if (deps.keeps?.(metadata) === true) return { type: 'kept' };
   deps.check();
   const outcome = await client.delete(ref, {
     uid,

@@ -146,12 +146,16 @@ export function networkDomain(options: NetworkDomainOptions): Domain<NetworkSnap
     classify: classified,
     adoption: (target, snapshot) => adoptionRules(target, snapshot),
     bind: (_target, snapshot) => bindNetwork(snapshot.installation),
-    async observe(target, phase, gates, { installation }, { clock }) {
+    async observe(target, phase, gates, { installation }, { clock }, isOpen) {
       if (observations === undefined || installation === undefined || !gates.some(isEvidenceGate)) return undefined;
+      // While pods of the phase are still replaced, a round may ask those that go next.
+      const rolling = !isInPlace(target) && gates.some((gate) => !isEvidenceGate(gate) && !isOpen(gate));
+      if (rolling) firstLooks.forget(target.release, phase);
       const tick = clock.monotonic();
-      const since = firstLooks.at(target, phase, tick);
+      const since = rolling ? tick : firstLooks.at(target, phase, tick);
       const observed = observations.of(installation.uid);
-      if (observed === undefined || observed.verdict.time.startedTick < since) observations.hurry(installation.uid);
+      if (!rolling && (observed === undefined || observed.verdict.time.startedTick < since))
+        observations.hurry(installation.uid);
       return { observed, since, tick };
     },
     gate: (gate, _scope, _snapshot, evidence) => evidenceGate(gate, evidence),
@@ -210,9 +214,7 @@ export function networkDomain(options: NetworkDomainOptions): Domain<NetworkSnap
         },
       );
       if (problem === undefined) {
-        const { previous, payloadDigest, release } = target;
-        // Gates of a payload that is in place stay as they are while drift is set back.
-        if (previous?.digest !== payloadDigest || !previous.completed) firstLooks.forget(release, phase);
+        if (!isInPlace(target)) firstLooks.forget(target.release, phase);
         return outcome;
       }
       await outcome.guard.release();
@@ -221,7 +223,14 @@ export function networkDomain(options: NetworkDomainOptions): Domain<NetworkSnap
   };
 }
 
-/** When the gates of each phase of a payload were looked at first: only evidence from then on is about what was written. */
+/** Gates of a payload that is in place stay as they are while drift is set back. */
+const isInPlace = ({ previous, payloadDigest }: DomainTarget): boolean =>
+  previous?.digest === payloadDigest && previous.completed;
+
+/**
+ * When the gates of each phase of a payload were looked at first with everything of it rolled out: only evidence from then on
+ * is about what was written.
+ */
 class FirstLooks {
   /** By release: one payload at a time. */
   readonly #looks = new Map<string, { readonly digest: string; readonly phases: Map<string, number> }>();

@@ -304,12 +304,17 @@ function linkFindings(database: string, seat: Seat, leader: Seat): Finding[] {
 function lagFinding(database: string, seat: Seat, leader: Seat, memory: DatabaseMemory): Finding | undefined {
   const [fence, applied] = [leader.first.log?.committed, seat.second.log?.applied];
   const matched = leader.second.members.find((member) => isServer(member, seat))?.matchIndex;
-  const behind = (index: string | undefined): boolean =>
-    index !== undefined && fence !== undefined && BigInt(index) < BigInt(fence);
+  // Nothing to measure by is no proof that nobody is behind.
+  if (fence === undefined)
+    return open('EvidenceIncomplete', leader.about, {
+      component: database,
+      message: 'it told no log when it was asked first',
+    });
+  const behind = (index: string | undefined): boolean => index !== undefined && BigInt(index) < BigInt(fence);
   const observed = behind(applied) ? `applied ${applied}` : behind(matched) ? `confirmed ${matched}` : undefined;
   if (observed === undefined) return undefined;
   const make = memory.lagging.includes(seat.second.sid ?? '') ? broken : open;
-  return make('MemberLagging', seat.about, { database, observed, wanted: fence ?? '' });
+  return make('MemberLagging', seat.about, { database, observed, wanted: fence });
 }
 
 function timerFindings(database: string, voters: readonly Seat[]): Finding[] {

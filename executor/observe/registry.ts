@@ -11,7 +11,7 @@ export interface Registry {
   readonly names: ReadonlySet<string> | undefined;
   /** Whether all members told their names: one that is behind may lack some. */
   readonly complete: boolean;
-  /** Whether no member told of SB at all. */
+  /** Whether no member that is connected told of SB: what ovn-controllers call connected may be another one then. */
   readonly unseen: boolean;
 }
 
@@ -24,7 +24,7 @@ export function registryOf(central: CentralRound): Registry {
   return {
     names: lists.length === 0 ? undefined : new Set(lists.flat()),
     complete: lists.length === central.samples.length,
-    unseen: told.length === 0,
+    unseen: !told.some(({ connected }) => connected),
   };
 }
 

@@ -57,6 +57,8 @@ export async function publishBundle(
     },
     { fieldManager: managers.objects, signal },
   );
+  // Where there is no namespace, there is nobody to be told.
+  if (outcome.type === 'namespaceMissing') return undefined;
   const written = outcome.type === 'created' || outcome.type === 'configured' || outcome.type === 'unchanged';
   return written ? undefined : outcome.message;
 }

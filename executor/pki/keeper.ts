@@ -92,6 +92,8 @@ export class AuthorityKeeper {
   #believed: readonly Believed[] = [];
   #trust: Trust | undefined;
   #told = '';
+  /** Whether some probes may not have been told whom to believe; so it is until they were, once. */
+  #untold = true;
 
   constructor(options: KeeperOptions) {
     this.#options = options;
@@ -151,6 +153,8 @@ export class AuthorityKeeper {
         const { succession, asked, version } = read;
         const step = rotationStep(succession, asked, now, this.#timings);
         if (step.type === 'none') return standingOf(succession, now);
+        // Probes that were not told of a successor would refuse it: it waits until they are.
+        if (this.#untold && (step.type === 'promote' || step.type === 'retire')) return standingOf(succession, now);
         const fresh = step.type === 'introduce' ? { authority: await this.#makeAuthority(), asked } : undefined;
         const next = afterStep(succession, step, now, fresh);
         if (!(await this.#write(next, version, signal))) return undefined;
@@ -185,8 +189,9 @@ export class AuthorityKeeper {
     const told = await Promise.all(
       probeNamespaces.map((namespace) => publishBundle(client, namespace, authorities, signal)),
     );
-    const failed = told.find((message) => message !== undefined);
-    if (failed !== undefined) this.#tell('warn', failed);
+    const failed = told.filter((message) => message !== undefined);
+    this.#untold = failed.length > 0;
+    if (failed.length > 0) this.#tell('warn', failed.join('; '));
     const ids = new Set(this.#believed.map(({ id }) => id));
     const kept = this.#identities.filter(({ authority, to }) => ids.has(authority) && to > now);
     const fresh: Identity[] = [];

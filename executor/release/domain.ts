@@ -134,8 +134,18 @@ export interface Domain<S, O = undefined> {
   bind(target: DomainTarget, snapshot: S): BindValue;
   /** Items that belong to a scope; undefined when the scope is just the phase of that name. */
   scope?(name: string, items: readonly Item[], target: DomainTarget): readonly Item[] | undefined;
-  /** Gathers evidence for the gates of one phase; fresh at every call. */
-  observe?(target: DomainTarget, phase: string, gates: readonly Gate[], snapshot: S, deps: DomainDeps): Promise<O>;
+  /**
+   * Gathers evidence for the gates of one phase; fresh at every call.
+   * @param isOpen how a gate that the common ones judge stands, by the look that this is a part of
+   */
+  observe?(
+    target: DomainTarget,
+    phase: string,
+    gates: readonly Gate[],
+    snapshot: S,
+    deps: DomainDeps,
+    isOpen: (gate: Gate) => boolean,
+  ): Promise<O>;
   /** Verdict of a gate; undefined for a gate that is not this domain's and is judged by the common ones. */
   gate(gate: Gate, scope: GateScope, snapshot: S, observed: O | undefined): GateVerdict | undefined;
   /** Makes the authorisation durable (checkpoint). The ledger is written already; nothing of the payload is. */
@@ -158,11 +168,12 @@ export interface DomainSession {
   readonly adoption: AdoptionRules | undefined;
   readonly bind: BindValue;
   scope(name: string, items: readonly Item[]): readonly Item[] | undefined;
-  /** Observes once for all gates of a phase; the answer judges them. */
+  /** Observes once for all gates of a phase; the answer judges them. `isOpen`: see {@link Domain.observe}. */
   gates(
     phase: string,
     gates: readonly Gate[],
     deps: DomainDeps,
+    isOpen: (gate: Gate) => boolean,
   ): Promise<(gate: Gate, scope: GateScope) => GateVerdict | undefined>;
   beforeFirstWrite(deps: DomainDeps): Promise<Problem[]>;
   guard(phase: string, deps: DomainDeps): Promise<GuardOutcome>;
@@ -198,8 +209,8 @@ export function sealDomain<S, O>(domain: Domain<S, O>): SealedDomain {
         adoption: domain.adoption?.(target, snapshot),
         bind: domain.bind(target, snapshot),
         scope: (name, items) => domain.scope?.(name, items, target),
-        async gates(phase, gates, gateDeps) {
-          const observed = await domain.observe?.(target, phase, gates, snapshot, gateDeps);
+        async gates(phase, gates, gateDeps, isOpen) {
+          const observed = await domain.observe?.(target, phase, gates, snapshot, gateDeps, isOpen);
           return (gate, scope) => domain.gate(gate, scope, snapshot, observed);
         },
         beforeFirstWrite: (writeDeps) => domain.beforeFirstWrite(target, snapshot, writeDeps),

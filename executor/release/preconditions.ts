@@ -14,10 +14,10 @@ import { conditionReadiness } from './readiness.ts';
 
 const unavailable = (message: string): Problem => ({ reason: 'ApiUnavailable', message });
 
-/** The payload was rendered for this very cluster. */
+/** What was rendered is for this very cluster. */
 export async function checkCluster(
   client: KubeClient,
-  content: PayloadContent,
+  content: Pick<PayloadContent, 'cluster' | 'clusterUID'>,
   signal: AbortSignal,
 ): Promise<Problem[]> {
   if (content.clusterUID === undefined) return [];
@@ -29,7 +29,7 @@ export async function checkCluster(
   return [
     {
       reason: 'ClusterMismatch',
-      message: `the payload is for the cluster with UID ${content.clusterUID} (${content.cluster}); this one is ${String(uid)}`,
+      message: `it is for the cluster with UID ${content.clusterUID} (${content.cluster}); this one is ${String(uid)}`,
       remedy: 'deliver the folder of this cluster, or correct spec.clusterUID in cluster.yaml',
     },
   ];

@@ -2,7 +2,7 @@
  * Carries out an uninstall that a person approved: step by step, each object by the UID of the ledger, which it leaves
  * when it is gone or no longer ours. What is left in the ledger is what is left to do, so that any process can go on.
  */
-import { annotations, foreignAnnotations } from '../../constructs/api/constants.ts';
+import { annotations } from '../../constructs/api/constants.ts';
 import {
   approvalOf,
   type UninstallObject,
@@ -21,6 +21,7 @@ import { servedKind } from '../apply/live.ts';
 import { hasMarks } from '../apply/need.ts';
 import { appliedByUs } from '../apply/ownership.ts';
 import type { Claims } from '../apply/prune.ts';
+import { saysKeep } from '../apply/prune-plan.ts';
 import { removeObject } from '../apply/remove.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { describeRef, type KindRef, type ObjectRef, uidOf } from '../kube/types.ts';
@@ -156,8 +157,13 @@ async function settle(
   if (objects.length === 0) return { record, heirs: new Map() };
   const { heirs, problems } = await claims.heirs(release, signal);
   if (problems.length > 0) return { problems };
-  if (record.handsOver === true || !objects.some(({ id }) => heirs.has(id))) return { record, heirs };
-  const handing: UninstallRecord = { ...record, handsOver: true };
+  const handed = objects.filter(({ id }) => heirs.has(id)).map(({ id }) => parseObjectId(id));
+  if (handed.length === 0) return { record, heirs };
+  // A definition that changes hands is deleted by nobody, whatever its UID.
+  const kept = new Set(handed.filter(({ kind }) => kind === 'CustomResourceDefinition').map(({ name }) => name));
+  const definitions = record.definitions.filter(({ name }) => !kept.has(name));
+  if (record.handsOver === true && definitions.length === record.definitions.length) return { record, heirs };
+  const handing: UninstallRecord = { ...record, definitions, handsOver: true };
   check();
   const unwritten = await writeUninstallRecord(client, target, handing, signal);
   return unwritten === undefined ? { record: handing, heirs } : { problems: [unwritten] };
@@ -221,8 +227,10 @@ async function one(
   if (action === 'letGo' || looked.keep) return letGo(ref, uid, { ...deps, release, signal });
   // Pods go before what they use; other owners are not waited for, since their dependents are no part of the release.
   const propagation = workloadGroups.has(group) ? 'Foreground' : 'Background';
-  const outcome = await removeObject(ref, uid, { ...deps, release, signal, propagation });
+  const outcome = await removeObject(ref, uid, { ...deps, release, signal, propagation, keeps: saysKeep });
   switch (outcome.type) {
+    case 'kept':
+      return letGo(ref, uid, { ...deps, release, signal });
     case 'gone':
     case 'notOurs':
       return undefined;
@@ -284,8 +292,5 @@ async function lookAt({ client }: UninstallDeps, ref: ObjectRef, uid: string, si
   if (uidOf(found.object) !== uid) return { type: 'gone' };
   const by = metadata.annotations?.[annotations.hold];
   if (by !== undefined) return { type: 'stays', problem: held(ref, by) };
-  const keep =
-    metadata.annotations?.[foreignAnnotations.helmResourcePolicy] === 'keep' ||
-    metadata.annotations?.[annotations.prune] === 'disabled';
-  return { type: 'go', keep };
+  return { type: 'go', keep: saysKeep(metadata) };
 }

@@ -11,8 +11,10 @@ export interface SpecRepository {
   readonly commit: string | undefined;
   /** The branch that is checked out; undefined when there is none. */
   readonly branch: string | undefined;
-  /** Files of the cluster folder that differ from the commit. */
+  /** Files of the cluster folder that differ from the commit; Git tells none that it is told to ignore. */
   readonly dirty: readonly string[];
+  /** Files of the cluster folder whose changes Git would tell, by their paths in it. */
+  readonly tracked: ReadonlySet<string>;
   readonly origin: string | undefined;
 }
 
@@ -47,12 +49,15 @@ export async function specRepository(folder: string, options: GitOptions): Promi
   const root = await topOf(here);
   if (root === undefined) return undefined;
   const status = await here.run('status', '--porcelain', '-z', '--untracked-files=all', '--', '.');
+  const listed = await here.run('ls-files', '-v', '-z', '--', '.');
   return {
     root,
     folder: (await here.run('rev-parse', '--show-prefix')).trim().replace(/\/$/, '') || relative(root, folder),
     commit: await orUndefined(here.run('rev-parse', '--verify', '--quiet', 'HEAD^{commit}')),
     branch: await orUndefined(here.run('symbolic-ref', '--quiet', '--short', 'HEAD')),
     dirty: status.split('\u0000').flatMap((line) => (line.length > 3 ? [line.slice(3)] : [])),
+    // A file that Git was told to take for unchanged has another letter.
+    tracked: new Set(listed.split('\u0000').flatMap((line) => (line.startsWith('H ') ? [line.slice(2)] : []))),
     origin: await orUndefined(here.run('config', '--get', 'remote.origin.url')),
   };
 }

@@ -27,11 +27,18 @@ const gitEnv = { PATH: process.env.PATH ?? '', HOME: root, GIT_CONFIG_NOSYSTEM: 
 const keelson = (...args: string[]): Promise<Said> =>
   runKeelson(args, { env: { ...gitEnv, KUBECONFIG: server.kubeconfig }, cwd: root });
 
-/** The tree of the plain cluster, carried by a courier; the folder that holds it. */
-async function renderFor(courier: string): Promise<string> {
+/** Settings of the plain cluster, carried by a courier, with the UID that they say the cluster has. */
+function configure(courier: string, clusterUID?: string): void {
   const url = 'repository: https://git.example.com/platform/rendered.git';
-  writeFileSync(join(folder, 'cluster.yaml'), plain.replace('repository: .', `${url}\n    courier: ${courier}`));
-  const out = join(root, courier);
+  const uid = clusterUID === undefined ? '' : `\n  clusterUID: ${clusterUID}`;
+  const text = plain.replace('repository: .', `${url}\n    courier: ${courier}`).replace('\nspec:', `\nspec:${uid}`);
+  writeFileSync(join(folder, 'cluster.yaml'), text);
+}
+
+/** The tree of the plain cluster, carried by a courier; the folder that holds it. */
+async function renderFor(courier: string, clusterUID?: string): Promise<string> {
+  configure(courier, clusterUID);
+  const out = join(root, `${courier}${clusterUID ?? ''}`);
   done(await keelson('render', '-c', folder, '--out', out));
   return join(out, 'example');
 }
@@ -60,6 +67,33 @@ async function install(name: DefinitionsName, ...wanted: string[]): Promise<void
 const makeNamespace = (name: string): Promise<unknown> =>
   admin.expect('POST', '/api/v1/namespaces', { body: { apiVersion: 'v1', kind: 'Namespace', metadata: { name } } });
 
+const otherUID = '00000000-0000-4000-8000-000000000001';
+
+/** Deliver and bootstrap are refused, whether the settings or the tree alone say that it is for another cluster. */
+async function refusedElsewhere(courier: string): Promise<void> {
+  const { uid } = (await admin.expect('GET', '/api/v1/namespaces/kube-system')).body.metadata;
+  const ours = await renderFor(courier, uid);
+  const theirs = await renderFor(courier, otherUID);
+  for (const [tree, inSettings] of [
+    [theirs, otherUID],
+    [theirs, undefined],
+    [theirs, uid],
+    [ours, otherUID],
+  ]) {
+    configure(courier, inSettings);
+    for (const args of [['deliver'], ['bootstrap', '--no-wait'], ['bootstrap', '--no-wait', '--take-over']]) {
+      const said = await keelson(...args, '-c', folder, '--from', tree, '-o', 'json');
+      assert.is(said.code, 2, said.err);
+      const { problems } = JSON.parse(said.err);
+      assert.equal(
+        problems.map(({ reason }: { reason: string }) => reason),
+        ['ClusterMismatch'],
+      );
+      for (const part of [otherUID, uid]) assert.match(problems[0].message, part);
+    }
+  }
+}
+
 const kustomizations = '/apis/kustomize.toolkit.fluxcd.io/v1/namespaces/flux-system/kustomizations';
 const repositories = '/apis/source.toolkit.fluxcd.io/v1/namespaces/flux-system/gitrepositories';
 const applications = '/apis/argoproj.io/v1alpha1/namespaces/argocd/applications';
@@ -86,6 +120,23 @@ test('a plan shows the objects of a courier, and who applies them', async () => 
   git('add', 'clusters');
   git('commit', '--quiet', '-m', 'courier');
   assert.not.match(done(await keelson('plan', '-c', folder, '--from', 'HEAD')).out, /courier|bootstrap/);
+});
+
+test('in another cluster than the one that was rendered for, neither deliver nor bootstrap makes anything', async () => {
+  const made = async (): Promise<string[]> => {
+    const found: string[] = [];
+    for (const path of [
+      '/api/v1/namespaces',
+      '/apis/apiextensions.k8s.io/v1/customresourcedefinitions',
+      '/apis/rbac.authorization.k8s.io/v1/clusterroles',
+      '/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies',
+    ])
+      for (const { metadata } of (await admin.expect('GET', path)).body.items)
+        if (metadata.name.includes('keelson')) found.push(`${path}/${metadata.name}`);
+    return found;
+  };
+  await refusedElsewhere('flux');
+  assert.equal(await made(), []);
 });
 
 test('where Flux is not installed the rest is done, what is missing is named, and the exit status is 1', async () => {
@@ -127,6 +178,20 @@ test('deliver takes the place of the courier, and leaves its objects alone', asy
   assert.equal(said.left, []);
   assert.equal(await managersOf(`${releases}/manifests-demo`), ['kustomize-controller']);
   assert.is((await admin.expect('GET', kustomizations)).body.items.length, 4);
+});
+
+test('in another cluster bootstrap takes nothing over', async () => {
+  await refusedElsewhere('argo');
+  for (const path of ['/api/v1/namespaces/keelson-system', `${releases}/manifests-demo`])
+    assert.equal(await managersOf(path), ['kustomize-controller'], path);
+});
+
+test('in the cluster that was rendered for, deliver goes on', async () => {
+  const { uid } = (await admin.expect('GET', '/api/v1/namespaces/kube-system')).body.metadata;
+  const tree = await renderFor('flux', uid);
+  done(await keelson('deliver', '-c', folder, '--from', tree));
+  configure('flux');
+  done(await keelson('deliver', '-c', folder, '--from', tree));
 });
 
 test('with Argo CD, Flux that still carries is named; the health checks join the settings that are there', async () => {
@@ -227,6 +292,16 @@ test('keys that the API server refuses are no mistake of the command line: the e
   done(await bootstrap(tree, '--trust', join(root, 'key.pub')));
   const differs = await bootstrap(tree, '--trust', join(root, 'other.pub'));
   assert.is(differs.code, 2, 'leaving out a trusted key is a mistake of the command line');
+});
+
+test('a public key with remarks around it is kept as the key alone', async () => {
+  const pem = readFileSync(join(root, 'other.pub'), 'utf8');
+  writeFileSync(join(root, 'odd.pub'), `# of CI\n\n${pem.replaceAll('\n', ' \r\n')}# until 2031\n`);
+  const tree = await renderFor('argo');
+  done(await bootstrap(tree, '--trust', join(root, 'odd.pub'), '--replace-trust'));
+  const { body } = await admin.expect('GET', '/api/v1/namespaces/keelson-system/secrets/keelson-trust');
+  const [kept, ...more] = Object.values(body.data as Record<string, string>);
+  assert.equal([Buffer.from(kept ?? '', 'base64').toString(), more], [pem, []]);
 });
 
 test.after(async () => {

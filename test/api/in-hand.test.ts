@@ -1,6 +1,6 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { annotations } from '../../constructs/api/constants.ts';
+import { annotations, foreignAnnotations } from '../../constructs/api/constants.ts';
 import type { LedgerEntry } from '../../constructs/api/ledger.ts';
 import { formatUninstall, uninstallPlan } from '../../constructs/api/uninstall.ts';
 import type { JsonObject } from '../../constructs/lib/json.ts';
@@ -160,6 +160,34 @@ test('given to another controller while the pass waits for a gate: not removed t
     await bed.annotate(requested, 'first');
     await inPlace(bed, second);
     assert.is.not(await uidAt(bed, replacedPath(bed)), uid);
+  }));
+
+test('marked to stay while the pass waits for a gate: not pruned', () =>
+  withBed(async (bed) => {
+    const executor = bed.executor();
+    const { namespace } = bed.names;
+    const stay = ['helm', 'disabled'];
+    const first = await gated(bed, 'one', 1, { first: ['a'], last: ['b', ...stay, 'goes'] });
+    await want(bed, first);
+    await inPlace(bed, first, 1);
+    const uids = (): Promise<unknown[]> => Promise.all(stay.map((name) => uidAt(bed, pathOf(bed, name))));
+    const before = await uids();
+    const second = await gated(bed, 'two', 2, { first: ['a'], last: ['b'] });
+    await want(bed, second, { approval: { mode: 'never' } });
+    await atGate(bed, second);
+    await mark(bed, pathOf(bed, 'helm'), foreignAnnotations.helmResourcePolicy, 'keep');
+    await mark(bed, pathOf(bed, 'disabled'), annotations.prune, 'disabled');
+    executor.plan.resetLog();
+    await inPlace(bed, second, 2);
+    assert.equal(await uids(), before);
+    const removed = payloadMutations(executor.plan, bed.system).filter(({ verb }) => verb === 'delete');
+    assert.equal(
+      removed.map(({ name }) => name),
+      ['goes'],
+    );
+    const ledger = await bed.ledger();
+    for (const name of [...stay, 'goes']) assert.is(ledger[`/ConfigMap/${namespace}/${name}`], undefined, name);
+    assert.equal(executor.plan.violations, []);
   }));
 
 test('held between the look and the write of an update: not written over; what only changed, or went, is seen to', () =>

@@ -2,9 +2,17 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { annotations, labels } from '../../constructs/api/constants.ts';
 import { startApiServer } from '../apiserver/server.ts';
+import { until } from './kubeBed.ts';
 import { is, payloadMutations, type SliceBed, sliceBed } from './slice-bed.ts';
-import { type BuiltPayload, buildPayload, configMap, namespaceObject, testKey } from './slice-payload.ts';
-import { uninstaller } from './uninstall-bed.ts';
+import {
+  type BuiltPayload,
+  buildPayload,
+  configMap,
+  type Manifest,
+  namespaceObject,
+  testKey,
+} from './slice-payload.ts';
+import { phasesOf, uninstaller } from './uninstall-bed.ts';
 
 /** What an uninstall must leave alone: what was not approved, and what another Release is waiting for. */
 
@@ -112,6 +120,78 @@ for (const flags of [['--delete'], []])
       await a.close();
     }
   });
+
+/** Definitions of widgets and gadgets, in this order. */
+const definitions = (bed: SliceBed): Manifest[] =>
+  (phasesOf(bed, {})[0]?.manifests ?? []).filter(({ object }) => object.kind === 'CustomResourceDefinition');
+
+const defining = (bed: SliceBed, manifests: readonly Manifest[]): Promise<BuiltPayload> =>
+  buildPayload({ release: bed.names.release, key: testKey, phases: [{ name: 'one', manifests }] });
+
+const definitionPath = ({ names }: SliceBed, plural: string): string =>
+  `/apis/apiextensions.k8s.io/v1/customresourcedefinitions/${plural}.${names.group}`;
+
+const deleteAll = ['--delete', '--delete-definitions'];
+
+test('a definition that another Release waits for is handed over: consent to delete definitions is not for that one', async () => {
+  const a = await sliceBed(server);
+  const b = await sliceBed(server, a);
+  try {
+    const executor = a.executor({ engine: { goneMs: 5_000, gatePollMs: 100 } });
+    await carriedOut(a, await defining(a, definitions(a)));
+    const path = definitionPath(a, 'widgets');
+    const before = (await a.get(path)) as Loose;
+    const takes = await defining(b, definitions(b).slice(0, 1));
+    await b.deliver(takes);
+    await b.applyRelease(takes);
+    await b.untilStatus('it waits', (s) => s.condition('Accepted')?.reason === 'OwnedByAnother', 60_000);
+    const { digest } = await planOf(a, ...deleteAll);
+    const said = await uninstall(a, ...deleteAll, '--approve', digest);
+    assert.is(said.code, 0, said.err);
+    // Not a word of the one that changed hands: whether the heir has it by now or not, it is not up for deletion.
+    assert.match(said.out, `deleted definition gadgets.${a.names.group}`);
+    assert.not.match(said.out, `definition widgets.${a.names.group}`);
+    await b.untilStatus('it has it', (s) => s.raw.actual === takes.digest && is(s, 'Ready', 'True'), 60_000);
+    const { metadata } = (await a.get(path)) as Loose;
+    assert.equal(
+      [metadata.uid, metadata.labels[labels.release], metadata.deletionTimestamp],
+      [before.metadata.uid, b.names.release, undefined],
+    );
+    assert.equal(executor.plan.violations, []);
+  } finally {
+    await a.close();
+  }
+});
+
+test('a definition that another Release has taken up after the executor was done stays', async () => {
+  const bed = await sliceBed(server);
+  const { group, release } = bed.names;
+  try {
+    bed.executor({ engine: { goneMs: 5_000, gatePollMs: 100 } });
+    await carriedOut(bed, await defining(bed, definitions(bed)));
+    const path = definitionPath(bed, 'widgets');
+    const before = (await bed.get(path)) as Loose;
+    const { digest } = await planOf(bed, ...deleteAll);
+    await bed.annotate(annotations.uninstall, `delete ${digest}`);
+    const recordPath = `/api/v1/namespaces/${bed.system}/configmaps/keelson-uninstall-${release}`;
+    const record = async (): Promise<Loose> =>
+      JSON.parse(((await bed.get(recordPath)) as Loose)?.data['uninstall.json'] ?? '{}');
+    await until('the executor is done', async () => (await record()).state === 'done', 30_000);
+    assert.is((await record()).definitions.length, 2);
+    await server.admin.expect('PATCH', path, {
+      body: { metadata: { labels: { [labels.release]: 'manifests-heir' } } },
+      type: 'application/merge-patch+json',
+    });
+    const said = await uninstall(bed, ...deleteAll, '--approve', digest);
+    assert.is(said.code, 0, said.err);
+    assert.match(said.out, `deleted definition gadgets.${group}`);
+    assert.match(said.out, `definition widgets.${group} stays: Release manifests-heir has it`);
+    const { metadata } = (await bed.get(path)) as Loose;
+    assert.equal([metadata.uid, metadata.deletionTimestamp], [before.metadata.uid, undefined]);
+  } finally {
+    await bed.close();
+  }
+});
 
 test.after(async () => {
   await server.stop();

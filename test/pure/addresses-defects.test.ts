@@ -240,6 +240,18 @@ scenario('D12: one that a claim had stays', async (bed) => {
   assert.is(address(bed), 'Released');
 });
 
+scenario('D12: one that a claim has shown stays, though nobody has written on it yet', async (bed) => {
+  bed.class();
+  const { metadata } = bed.claim();
+  provide(bed, '203.0.113.7', metadata.uid ?? '');
+  await bed.settle();
+  // The write of its own status is still to come: the claim's came first.
+  bed.server.updateStatus(bed.live('IPAddress', ip), {});
+  bed.delete('IPAddressClaim', 'web');
+  await bed.settle();
+  assert.is(address(bed), 'Released');
+});
+
 scenario('D13: what an address is, and whose, is not edited away', async (bed) => {
   await held(bed);
   const refused = (spec: JsonObject, why: RegExp): void =>

@@ -108,6 +108,30 @@ test('what an object needs, case by case', () => {
     ],
     ['tombstone of what the ledger does not own', { need: 'gone' }, item({ absent: true }), { live: live() }],
     [
+      'tombstone of what somebody else had made',
+      { need: 'gone' },
+      item({ absent: true }),
+      { ledger: ledgerOf(entry(it, { state: 'unmanaged' })), live: live({ annotations: {} }) },
+    ],
+    [
+      'tombstone of ours that was taken out of management',
+      { need: 'remove', uid: 'uid-1', finalizers: [] },
+      item({ absent: true }),
+      { ledger: ledgerOf(entry(it, { state: 'unmanaged' })), live: live() },
+    ],
+    [
+      'create-only no more, made by somebody else',
+      { need: 'write', why: 'resumed' },
+      it,
+      { ledger: ledgerOf(entry(it, { state: 'unmanaged' })) },
+    ],
+    [
+      'the same, under a label like ours',
+      { need: 'write', why: 'resumed' },
+      it,
+      { ledger: ledgerOf(entry(it, { state: 'unmanaged' })), live: live({ annotations: {} }) },
+    ],
+    [
       'create-only, made by somebody else',
       { need: 'unmanaged' },
       item({ createOnly: true }),

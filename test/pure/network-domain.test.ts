@@ -203,8 +203,9 @@ test('a gate opens by evidence from after the write, although it was looked at w
       content: content(),
       previous: { digest: String(d1), content: content(), completed },
     }) as unknown as DomainTarget;
-  const since = async (completed: boolean): Promise<number | undefined> =>
-    (await domain.observe?.(target(completed), 'data-plane', [{ type: 'DataPlaneReady' }] as never, seen, deps))?.since;
+  const gates = [{ type: 'WorkloadsReady' }, { type: 'DataPlaneReady' }] as never;
+  const since = async (completed: boolean, rolledOut = true): Promise<number | undefined> =>
+    (await domain.observe?.(target(completed), 'data-plane', gates, seen, deps, () => rolledOut))?.since;
   const write = async (completed: boolean): Promise<void> => {
     const granted = await timed(clock, domain.guard(target(completed), 'data-plane', seen, deps));
     assert.ok(granted.granted, JSON.stringify(granted));
@@ -217,8 +218,16 @@ test('a gate opens by evidence from after the write, although it was looked at w
   const late = await since(false);
   assert.ok(early !== undefined && late !== undefined && late >= early + 60_000, `${early}, ${late}`);
   await clock.advance(60_000);
+  const rolling = await since(false, false);
+  await clock.advance(60_000);
+  const rolledOut = await since(false);
+  assert.ok(rolling !== undefined && rolledOut !== undefined, 'looked at');
+  assert.ok(rolledOut >= rolling + 60_000, 'a round that began while pods were replaced does not count');
+  await clock.advance(60_000);
+  assert.is(await since(false), rolledOut);
   await write(true);
-  assert.is(await since(true), late, 'drift that is set back shuts no gate of what is in place');
+  assert.is(await since(true), rolledOut, 'drift that is set back shuts no gate of what is in place');
+  assert.is(await since(true, false), rolledOut, 'nor does a pod that is restarted');
 });
 
 test.run();

@@ -84,6 +84,16 @@ test('G5: behind the leader though connected: not known once, broken twice', () 
   assert.equal(judge(centralRound(), 'clustered', 1, first.memory).memory.nb.lagging, []);
 });
 
+test('a leader that told no log at first leaves open who is behind: less evidence makes nothing True', () => {
+  const mute = centralRound(3, (n) => {
+    const sample = centralSample(n, 3);
+    const { log: _log, ...nb } = databaseFacts('nb', n, 3);
+    return n === 1 ? { ...sample, first: centralSample(n, 3, { nb }).first } : sample;
+  });
+  const { condition } = judge(mute);
+  assert.is(`${condition.status}/${condition.reason}`, 'Unknown/EvidenceIncomplete');
+});
+
 test('4.10: an index that goes backwards within one cluster is lost data; a new cluster counts anew', () => {
   const before = judge(centralRound(3, withNb(2, { index: '90' })));
   const after = judge(centralRound(3, withNb(2, { index: '11' })), 'clustered', 1, before.memory);

@@ -70,6 +70,13 @@ test('a round in which nobody tells leaves what was lacking unknown, and nothing
   );
 });
 
+test('servers of SB that are not connected to their cluster tell of no chassis: what nodes are connected to may be another SB', () => {
+  const apart = centralRound(3, (n) => centralSample(n, 3, { sb: databaseFacts('sb', n, 3, { connected: false }) }));
+  assert.is(judge(apart).head, 'Unknown/EvidenceIncomplete');
+  const one = centralRound(3, (n) => centralSample(n, 3, { sb: databaseFacts('sb', n, 3, { connected: n === 2 }) }));
+  assert.is(judge(one).head, 'True/ChassisConnected');
+});
+
 test('a chassis that is not connected is told as that, and so is one of a node that says nothing', () => {
   const { controller } = chassisFacts(2);
   const down = chassisRound(3, (n) =>

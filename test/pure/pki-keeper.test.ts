@@ -18,12 +18,15 @@ function store() {
   const made = {
     objects,
     full: false,
+    /** Whether somebody else holds what tells probes whom to believe. */
+    held: false,
     client: {
       get: async ({ kind }: { kind: string }) => {
         const object = objects.get(kind);
         return object === undefined ? { type: 'absent' } : { type: 'found', object };
       },
       apply: async (object: KubeObject) => {
+        if (made.held && object.kind === 'ConfigMap') return { type: 'conflict', message: 'somebody holds ca.crt' };
         if (made.full) return { type: 'unavailable', message: 'etcdserver: mvcc: database space exceeded' };
         version += 1;
         const before = objects.get(object.kind);
@@ -123,6 +126,31 @@ test('a store that takes no byte: nobody is believed whose key would be lost; it
   await clock.advance(301_000);
   await one.step(signal);
   assert.is.not(one.trust()?.signer.id, signer);
+});
+
+test('a successor that probes can not be told of waits until they are', async () => {
+  const { clock, api, said, keeper } = bed();
+  const one = keeper();
+  await one.step(signal);
+  const signer = one.trust()?.signer.id;
+  const secret = api.objects.get('Secret');
+  assert.ok(secret);
+  const asking = { ...secret.metadata, annotations: { [annotations.rotate]: 'asked' } };
+  api.objects.set('Secret', { ...secret, metadata: asking });
+  api.held = true;
+  for (let n = 0; n < 40; n += 1) {
+    await one.step(signal);
+    await clock.advance(3_600_000);
+    assert.is(one.trust()?.signer.id, signer, `hour ${n}`);
+  }
+  assert.ok(said.includes('somebody holds ca.crt'), said.join('; '));
+  // Nor does a process that comes now believe that they were.
+  api.held = false;
+  const next = keeper();
+  await next.step(signal);
+  assert.is(next.trust()?.signer.id, signer);
+  await next.step(signal);
+  assert.is.not(next.trust()?.signer.id, signer);
 });
 
 test.run();

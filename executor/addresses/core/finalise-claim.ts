@@ -25,7 +25,10 @@ function reclaim(ledger: Ledger, claim: ClaimView, address: AddressView, now: nu
   const told = (why: string): LedgerEvent[] => [
     { about: claim, type: 'Normal', reason: why, note: reasonMessage(why, { address: address.name }) },
   ];
-  if (goesAlong(ledger, address)) return [{ type: 'delete', target: address, events: told('AddressDeleted') }];
+  // What the claim has shown, somebody may have written down elsewhere, however fresh the address itself looks.
+  const shown = claim.addresses.some(({ name }) => name === address.name);
+  if (shown ? address.reclaimPolicy === 'Delete' : goesAlong(ledger, address))
+    return [{ type: 'delete', target: address, events: told('AddressDeleted') }];
   const release: LedgerAction[] = isReleased(address)
     ? []
     : [{ type: 'status', target: address, status: releasedStatus(address, now), events: told('AddressReleased') }];
