@@ -57,7 +57,10 @@ export function evidenceSource(options: SourceOptions): { source: EvidenceSource
   };
   return {
     source: {
-      ask: (target, limit) => pullEvidence(target, { ...pulling, ways: straightTo }, limit),
+      async ask(target, limit) {
+        await keeper.settled(pulling.limitMs, limit);
+        return pullEvidence(target, { ...pulling, ways: straightTo }, limit);
+      },
       retry: (target, limit) =>
         pullEvidence(target, { ...pulling, ways: (to) => [kubeletWay(credentials, to, connectMs)] }, limit),
       containers: probeContainers,

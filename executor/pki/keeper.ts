@@ -92,6 +92,8 @@ export class AuthorityKeeper {
   #believed: readonly Believed[] = [];
   #trust: Trust | undefined;
   #told = '';
+  /** Resolved by the first step that succeeds. */
+  readonly #first = Promise.withResolvers<void>();
   /** Whether some probes may not have been told whom to believe; so it is until they were, once. */
   #untold = true;
 
@@ -103,6 +105,15 @@ export class AuthorityKeeper {
   /** What holds now; undefined before the first step that succeeded. */
   trust(): Trust | undefined {
     return this.#trust;
+  }
+
+  /** Waits until something holds, for `limitMs` at most: a process that has just begun to lead is no worse than the one before. */
+  async settled(limitMs: number, signal: AbortSignal): Promise<void> {
+    if (this.#trust !== undefined) return;
+    const over = new AbortController();
+    const limit = rest(this.#options.clock, limitMs, AbortSignal.any([signal, over.signal]));
+    await Promise.race([this.#first.promise, limit]);
+    over.abort();
   }
 
   /** From when to when a certificate that is signed now is valid. */
@@ -202,6 +213,7 @@ export class AuthorityKeeper {
     }
     const others = kept.filter((one) => !fresh.some(({ authority }) => authority === one.authority));
     this.#identities = [...fresh, ...others];
+    this.#first.resolve();
     this.#trust = { authorities, signer, identities: this.#identities.map(({ pair }) => pair) };
   }
 

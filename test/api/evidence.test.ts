@@ -241,6 +241,9 @@ test('an authority is replaced without a moment in which there is no evidence', 
     'tls.crt',
     'tls.key',
   ]);
+  // It tells probes first whom to believe: the others may not have come to it.
+  await successor.step(signal);
+  await ask(successor, 'promoted, another executor');
   await successor.step(signal);
   await ask(successor, 'retired, another executor');
   await refresh(namespace, one);

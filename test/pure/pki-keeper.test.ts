@@ -153,4 +153,19 @@ test('a successor that probes can not be told of waits until they are', async ()
   assert.is.not(next.trust()?.signer.id, signer);
 });
 
+test('who asks right after the start waits for the authority, and not for ever', async () => {
+  const { clock, api, keeper } = bed();
+  const [one, none] = [keeper(), keeper()];
+  let over = 0;
+  const waiting = [one, none].map((each) => each.settled(10_000, signal).then(() => ++over));
+  await one.step(signal);
+  await waiting[0];
+  assert.equal([over, one.trust() === undefined], [1, false]);
+  api.full = true;
+  await clock.advance(10_000);
+  await waiting[1];
+  assert.is(none.trust(), undefined);
+  await one.settled(10_000, signal);
+});
+
 test.run();
