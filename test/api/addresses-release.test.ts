@@ -252,7 +252,8 @@ test('tenants edit claims of their namespace, and neither addresses nor classes'
 
 test('the core works as its account with every right of it, and no other', async () => {
   // What somebody else changed meanwhile is read anew.
-  const core = await startRole((registry) => coreWorker(registry, Date.now), ['ipaddressclasses', 'ipaddresses']);
+  const late = ['ipaddressclasses', 'ipaddresses', 'ipaddressclaims'];
+  const core = await startRole((registry) => coreWorker(registry, Date.now), late);
   const claims = [claim('keep', { className: 'public' }), claim('drop', { className: 'public' })] as const;
   const [kept, dropped] = [address('ip-203-0-113-1', '203.0.113.1'), address('ip-203-0-113-2', '203.0.113.2')];
   for (const one of claims) await create(tenant, one);
