@@ -2,6 +2,7 @@ import { annotations, apiVersion, labels } from '../../constructs/api/constants.
 import { formatUninstall, type UninstallRecord, type UninstallRequest } from '../../constructs/api/uninstall.ts';
 import { formatProblems, type Problem } from '../../constructs/lib/problems.ts';
 import { waitFor } from '../../constructs/lib/wait.ts';
+import { claimant } from '../../executor/apply/need.ts';
 import type { KubeClient } from '../../executor/kube/client.ts';
 import { describeRef, type KubeObject, type ObjectRef, refOf, uidOf } from '../../executor/kube/types.ts';
 import { findInstallation } from '../../executor/network/find.ts';
@@ -188,8 +189,8 @@ export async function deleteDefinitions(
 
 /** Why a definition must stay: another release has taken it up since. */
 function claimed({ metadata }: KubeObject, release: string): string | undefined {
-  const by = metadata.labels?.[labels.release];
-  return by === undefined || by === release ? undefined : `Release ${by} has it`;
+  const by = claimant(metadata, release);
+  return by === undefined ? undefined : `Release ${by} has it`;
 }
 
 /** Why a definition must stay: it has objects, or it is not known that it has none. */

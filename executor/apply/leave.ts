@@ -1,12 +1,12 @@
 /** How an object leaves the ledger: after its removal, or after a read that shows it gone. */
 
 import { capMessage, timeText } from '../../constructs/api/conditions.ts';
-import { labels } from '../../constructs/api/constants.ts';
 import { groupOf } from '../../constructs/lib/names.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
 import { describeRef, type KubeObject, type ObjectMeta, type ObjectRef, uidOf } from '../kube/types.ts';
 import { definitionGone } from './definition.ts';
 import type { PassContext, StepGuard } from './engine.ts';
+import { claimant } from './need.ts';
 import { removeObject } from './remove.ts';
 
 interface Listed {
@@ -73,9 +73,8 @@ export async function confirmGone(
   const live = await client.get(ref, { signal });
   switch (live.type) {
     case 'found': {
-      const claim = live.object.metadata.labels?.[labels.release];
-      const elsewhere = claim !== undefined && claim !== input.release;
-      if (uidOf(live.object) === uid && !elsewhere) return { type: 'ours', object: live.object };
+      const elsewhere = claimant(live.object.metadata, input.release);
+      if (uidOf(live.object) === uid && elsewhere === undefined) return { type: 'ours', object: live.object };
       break;
     }
     case 'absent':

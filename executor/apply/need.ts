@@ -41,6 +41,12 @@ export function hasMarks(metadata: ObjectMeta | undefined, id: string, release: 
   return metadata?.labels?.[labels.release] === release && metadata.annotations?.[annotations.id] === id;
 }
 
+/** The other release whose label an object carries; undefined when it carries none, or this one's. */
+export function claimant(metadata: ObjectMeta, release: string): string | undefined {
+  const by = metadata.labels?.[labels.release];
+  return by === release ? undefined : by;
+}
+
 /** Whether the live object says that nothing may write it, and in whose words. */
 function holdOf(metadata: ObjectMeta | undefined): string | undefined {
   return metadata?.annotations?.[annotations.hold];

@@ -1,16 +1,10 @@
 /** What may be removed after a pass: what the ledger holds and the payload no longer names. Pure. */
-import {
-  annotations,
-  confirmKinds,
-  foreignAnnotations,
-  labels,
-  neverPrunedKinds,
-} from '../../constructs/api/constants.ts';
+import { annotations, confirmKinds, foreignAnnotations, neverPrunedKinds } from '../../constructs/api/constants.ts';
 import type { Ledger, LedgerEntry } from '../../constructs/api/ledger.ts';
 import { type Digest, digestOf } from '../../constructs/lib/digest.ts';
 import { parseObjectId } from '../../constructs/lib/names.ts';
 import type { ObjectMeta } from '../kube/types.ts';
-import { hasMarks, type LiveIndex } from './need.ts';
+import { claimant, hasMarks, type LiveIndex } from './need.ts';
 import { isRuntime } from './runtime.ts';
 
 export interface PruneCandidate {
@@ -100,8 +94,7 @@ function sortOut(entry: LedgerEntry, input: PruneInput): Sorted {
     return { to: 'vanished', candidate: { id, entry, ...(entry.uid === undefined ? {} : { uid: entry.uid }) } };
   }
   if (isKept(entry, live)) return dropped('keep');
-  const claim = live.labels?.[labels.release];
-  if (claim !== undefined && claim !== input.release) return dropped('claimed');
+  if (claimant(live, input.release) !== undefined) return dropped('claimed');
   if (input.heirs?.has(id) === true) return dropped('claimed');
   const stop = [annotations.hold, annotations.quiesce].some((name) => live.annotations?.[name] !== undefined);
   if (stop) return { to: 'left', why: 'held' };

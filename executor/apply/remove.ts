@@ -1,5 +1,5 @@
 /** Removes objects by UID, and does not believe it until they are gone. Finalizers are reported, never touched. */
-import { annotations, labels } from '../../constructs/api/constants.ts';
+import { annotations } from '../../constructs/api/constants.ts';
 import type { Clock } from '../../constructs/lib/clock.ts';
 import { groupOf } from '../../constructs/lib/names.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
@@ -8,6 +8,7 @@ import type { KubeClient } from '../kube/client.ts';
 import type { Rejection } from '../kube/outcome.ts';
 import { describeRef, type ObjectMeta, type ObjectRef, uidOf } from '../kube/types.ts';
 import { definitionGone } from './definition.ts';
+import { claimant } from './need.ts';
 import { explainWebhook, isDenied, webhookTrouble } from './webhook.ts';
 
 export interface RemoveDeps {
@@ -53,8 +54,8 @@ export async function removeObject(ref: ObjectRef, uid: string, deps: RemoveDeps
   const { metadata } = live.object;
   if (metadata.uid !== uid)
     return { type: 'notOurs', message: `another object (UID ${uidOf(live.object)}) has its name` };
-  const claim = metadata.labels?.[labels.release];
-  if (claim !== undefined && claim !== deps.release) return { type: 'notOurs', message: `Release ${claim} claims it` };
+  const claim = claimant(metadata, deps.release);
+  if (claim !== undefined) return { type: 'notOurs', message: `Release ${claim} claims it` };
   const hold = metadata.annotations?.[annotations.hold] ?? metadata.annotations?.[annotations.quiesce];
   if (hold !== undefined) return { type: 'held', by: hold };
   if (typeof metadata.deletionTimestamp === 'string') return untilGone(ref, uid, deps);
