@@ -83,12 +83,16 @@ export function procedures(test: Test, at: CommandPlace): void {
     };
     const unguard = await guardDeletions(server.admin, { courier: 'nobody', admins: [] }, []);
     const guarded = '/apis/local.sdn.cozystack.io/v1alpha1/ipaddressclasses/public';
-    await until('the guard to be in force', async () => {
-      const { status } = await server.admin.request('DELETE', guarded, { query: { dryRun: 'All' } });
-      return status === 403;
-    });
+    const answer = async (): Promise<number> =>
+      (await server.admin.request('DELETE', guarded, { query: { dryRun: 'All' } })).status;
+    await until('the guard to be in force', async () => (await answer()) === 403);
     await follow(at, 'Teardown', teardown);
     await unguard();
+    // A server learns of a policy that went away as late as of one that came: what follows deletes classes freely.
+    await place.create('IPAddressClass', 'public', { provisioner: metallbProvisioner });
+    await until('the guard to be out of force', async () => (await answer()) === 200);
+    await place.remove('IPAddressClass', 'public');
+    await until('the class to be gone', async () => (await place.list('IPAddressClass')).length === 0);
     for (const kind of ['IPAddressClass', 'IPAddress', 'IPAddressClaim'] as const)
       assert.equal(await place.list(kind), [], kind);
   });
