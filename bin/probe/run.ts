@@ -8,6 +8,7 @@ import { drainCollectors } from '../../probes/drain/collect.ts';
 import { networkCollectors } from '../../probes/network/collect.ts';
 import { resolverOf } from '../../probes/network/names.ts';
 import { runEchoServer } from '../../probes/network/serve.ts';
+import { sourcePorts } from '../../probes/network/source-ports.ts';
 import { offerFromProcess } from '../../probes/server/offer-process.ts';
 import { type ProbeOptions, runProbe } from '../../probes/server/run.ts';
 import { type ExitCode, exitCodes, type Invocation } from '../invocation.ts';
@@ -65,6 +66,7 @@ async function serve(settings: ProbeSettings, invocation: Invocation): Promise<v
       resolve: resolverOf(resolvers),
       resolvConf: () => readFile(resolvConf, 'utf8').catch(() => ''),
       nonce: () => randomBytes(24).toString('hex'),
+      from: sourcePorts(random),
     });
     return runProbe({ ...common, kind: 'network', collectors }, signal);
   }

@@ -2,6 +2,7 @@ import { type ClientRequest, type IncomingMessage, request } from 'node:http';
 import { isIPv6 } from 'node:net';
 import type { ServerIdentity } from '../../constructs/api/evidence/question.ts';
 import { echoLimit, echoPath, readEcho } from './echo.ts';
+import type { SourcePorts } from './source-ports.ts';
 
 /** What one question to one address came to. */
 export type Echoed =
@@ -18,8 +19,28 @@ export interface EchoQuestion {
   readonly host?: string;
 }
 
-/** Asks over a connection of its own. The signal's end means that no answer came in time; it never rejects. */
-export function askEcho({ address, port, nonce, host }: EchoQuestion, signal: AbortSignal): Promise<Echoed> {
+/** So many ports in a row may be somebody else's before the kernel chooses one. */
+const mostTaken = 16;
+const isTaken = (echoed: Echoed): boolean =>
+  echoed.type === 'failed' && ['EADDRINUSE', 'EADDRNOTAVAIL'].includes(echoed.message);
+
+/**
+ * Asks over a connection of its own, from a port of its own. The signal's end means that no answer came in time; it never
+ * rejects.
+ */
+export async function askEcho(question: EchoQuestion, from: SourcePorts, signal: AbortSignal): Promise<Echoed> {
+  for (let n = 0; n < mostTaken; n += 1) {
+    const echoed = await askOnce(question, { localPort: from() }, signal);
+    if (!isTaken(echoed)) return echoed;
+  }
+  return askOnce(question, {}, signal);
+}
+
+function askOnce(
+  { address, port, nonce, host }: EchoQuestion,
+  local: { readonly localPort?: number },
+  signal: AbortSignal,
+): Promise<Echoed> {
   return new Promise((resolve) => {
     let waitingFor = 'no connection';
     const asked: ClientRequest = request({
@@ -27,6 +48,7 @@ export function askEcho({ address, port, nonce, host }: EchoQuestion, signal: Ab
       port,
       path: `${echoPath}?nonce=${nonce}`,
       agent: false,
+      ...local,
       headers: { host: host ?? (isIPv6(address) ? `[${address}]` : address), connection: 'close' },
     });
     const end = (echoed: Echoed): void => {

@@ -11,6 +11,7 @@ import type { Collectors } from '../server/collector.ts';
 import { askEcho } from './ask.ts';
 import { judgeEcho, judgeName } from './check.ts';
 import { type Resolve, serviceName } from './names.ts';
+import type { SourcePorts } from './source-ports.ts';
 
 export interface NetworkOptions {
   readonly clock: Clock;
@@ -21,6 +22,8 @@ export interface NetworkOptions {
   readonly resolvConf: () => Promise<string>;
   /** A nonce that nobody had before. */
   readonly nonce: () => string;
+  /** Where questions come from. */
+  readonly from: SourcePorts;
 }
 
 const checkShare = 0.8;
@@ -83,16 +86,16 @@ type Made = Omit<NetworkCheck, 'target' | 'family' | 'address' | 'port' | 'elaps
 async function made(
   wanted: WantedCheck,
   name: string | undefined,
-  { resolve, nonce }: NetworkOptions,
+  { resolve, nonce, from }: NetworkOptions,
   signal: AbortSignal,
 ): Promise<Made> {
   const { target, family, address, port } = wanted;
-  if (target !== 'name') return judgeEcho(wanted, await askEcho({ address, port, nonce: nonce() }, signal));
+  if (target !== 'name') return judgeEcho(wanted, await askEcho({ address, port, nonce: nonce() }, from, signal));
   if (name === undefined) return { outcome: 'failed', message: 'DNS: the question names no Service' };
   const resolved = await resolve(name, family, signal);
   const wrong = judgeName(wanted, name, resolved);
   if (wrong !== undefined || resolved.type !== 'resolved') return wrong ?? { outcome: 'failed' };
   const [first = address] = resolved.addresses;
-  const echoed = await askEcho({ address: first, port, nonce: nonce(), host: name }, signal);
+  const echoed = await askEcho({ address: first, port, nonce: nonce(), host: name }, from, signal);
   return { ...judgeEcho(wanted, echoed), resolved: [...resolved.addresses] };
 }

@@ -18,6 +18,7 @@ import { networkCollectors } from '../../probes/network/collect.ts';
 import { echoPath, echoText, readEcho } from '../../probes/network/echo.ts';
 import { plainAddress, type Resolved, resolverOf, serviceName } from '../../probes/network/names.ts';
 import { runEchoServer } from '../../probes/network/serve.ts';
+import { type SourcePorts, sourcePorts } from '../../probes/network/source-ports.ts';
 import { startNameServer } from '../standins/dns.ts';
 
 const test = suite('network probe');
@@ -77,7 +78,11 @@ const check = (more: Partial<WantedCheck> = {}): WantedCheck => ({
   ...more,
 });
 
-const client = (resolve: (name: string) => Resolved | Promise<Resolved>, limitMs = 1_000) => {
+const client = (
+  resolve: (name: string) => Resolved | Promise<Resolved>,
+  limitMs = 1_000,
+  from = sourcePorts(Math.random),
+) => {
   let n = 0;
   return networkCollectors({
     clock: systemClock,
@@ -85,6 +90,7 @@ const client = (resolve: (name: string) => Resolved | Promise<Resolved>, limitMs
     resolve: async (name) => resolve(name),
     resolvConf: async () => resolvConf,
     nonce: () => String(++n).padStart(48, '0'),
+    from,
   });
 };
 const nobody = (): Resolved => ({ type: 'resolved', addresses: [] });
@@ -166,6 +172,42 @@ test('P4: every question has a nonce of its own, and one that was heard before i
   const [again] = await ask([check({ port })], by);
   assert.equal([again?.outcome, again?.answered], ['wrongPeer', undefined]);
   assert.is(new Set(heard).size, 2);
+});
+
+test('no two questions come from one port, whomever they ask, until all ports had their turn', async () => {
+  const heard: number[] = [];
+  const answer = (): Server =>
+    createHttpServer((request, response) => {
+      heard.push(request.socket.remotePort ?? 0);
+      response.end();
+    });
+  const [one, two] = [await at(answer()), await at(answer())];
+  const by = client(
+    nobody,
+    1_000,
+    sourcePorts(() => 0.5),
+  );
+  const checks = [one, two, one, two].map((port) => check({ port }));
+  for (let n = 0; n < 25; n += 1) await ask(checks, by);
+  assert.is(new Set(heard).size, 100, 'each has its own');
+  const from = sourcePorts(() => 0.999_999);
+  const all = Array.from({ length: 28_232 }, from);
+  assert.is(new Set(all).size, all.length);
+  assert.equal([Math.min(...all), Math.max(...all)], [32_768, 60_999]);
+  assert.is(from(), all[0]);
+});
+
+test("a port that is somebody else's is passed over; where all are, the kernel chooses", async () => {
+  const port = await serving(identity(1));
+  const taken = await at(createServer());
+  const free = sourcePorts(Math.random);
+  for (const others of [1, Number.POSITIVE_INFINITY]) {
+    let asked = 0;
+    const from: SourcePorts = () => (asked++ < others ? taken : free());
+    const [found] = await ask([check({ port })], client(nobody, 1_000, from));
+    assert.is(found?.outcome, 'ok', `${others} taken`);
+    assert.ok(asked > 1, 'it was met');
+  }
 });
 
 test('what answers otherwise is told apart: refused, another status, no HTTP, too much', async () => {

@@ -93,7 +93,8 @@ fi
 # Open vSwitch 3.1.0 ends by an assertion (conn_update_state) when a packet meets a connection of its userspace datapath that
 # was committed with an all-zero source NAT, has run out, and is not swept yet: the entry of the way back has the same hash
 # and never runs out. ovn-controller uses that NAT where the switch offers it, so the offer is taken back before it starts.
-# What is lost: a direct connection with the same ports as one through a load balancer may be refused.
+# What is lost: a direct connection from the port of one through a load balancer to the same server is dropped while that
+# one is remembered, for up to a minute.
 without_zero_snat() {
   local change=(ovs-vsctl --timeout=30 "--db=$socket") id
   id=$(<"$OVS_DBDIR/system-id.conf")
