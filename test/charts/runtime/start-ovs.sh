@@ -89,6 +89,9 @@ if [[ -n $IFACE ]]; then
   fi
   ip address flush dev "$IFACE"
   ip address replace "$tunnel_address" dev "$TUNNEL_BRIDGE"
+  # The kernel answers for any of its addresses on every interface: beside the bridge the interface would answer as well, with
+  # its own MAC, and whoever keeps that answer sends what the bridge does not take for its own.
+  ip link set "$IFACE" arp off
 fi
 # Open vSwitch 3.1.0 ends by an assertion (conn_update_state) when a packet meets a connection of its userspace datapath that
 # was committed with an all-zero source NAT, has run out, and is not swept yet: the entry of the way back has the same hash

@@ -46,6 +46,21 @@ export async function expectPortsAndTunnels(cluster: Cluster): Promise<void> {
   }
 }
 
+/** While the switch of a node is frozen nobody answers for the address where tunnels to it end. */
+async function expectNoAnswerFor(node: ClusterNode, from: ClusterNode): Promise<void> {
+  const shown = (await node.exec(['ip', '-4', '-oneline', 'address', 'show', 'dev', 'br-phy'])).stdout;
+  const address = /inet ([0-9.]+)/.exec(shown)?.[1] ?? '';
+  assert.not.equal(address, '', shown);
+  await from.exec(['ip', 'neighbor', 'flush', 'to', address, 'dev', 'br-phy']);
+  await from.exec(['bash', '-c', `echo anybody >/dev/udp/${address}/9`]);
+  await until(`nobody to answer for ${address}`, 20_000, async (saw) => {
+    const { stdout } = await from.exec(['ip', 'neighbor', 'show', 'to', address, 'dev', 'br-phy']);
+    saw(stdout);
+    assert.not.match(stdout, /lladdr/, 'another interface answers in the place of the switch');
+    return stdout.includes('FAILED') ? true : undefined;
+  });
+}
+
 /** With ovs-vswitchd frozen a node loses its pods and stays a node; awake again, it has them back. */
 export async function expectNodeOutlivesSwitch(cluster: Cluster, node: ClusterNode, url: string): Promise<void> {
   const pid = (await node.exec(['cat', '/run/openvswitch/ovs-vswitchd.pid'])).stdout.trim();
@@ -60,6 +75,9 @@ export async function expectNodeOutlivesSwitch(cluster: Cluster, node: ClusterNo
       ),
     );
     assert.is((await onNode(cluster, 'ovs', node.name, 'echo', 'here')).trim(), 'here');
+    const other = cluster.nodes.find(({ name }) => name !== node.name);
+    assert.ok(other !== undefined);
+    await expectNoAnswerFor(node, other);
   } finally {
     await node.exec(['kill', '-CONT', pid]);
   }
