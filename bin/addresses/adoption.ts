@@ -24,7 +24,9 @@ export function adoptionText({ steps, warnings, service, claim, className, ip, d
     '',
     ...warnings.map((warning) => `note: ${warning}`),
     `plan ${digest}`,
-    `to do this: keelson addresses adopt ${name} ${flags.join(' ')} --approve ${digest}`,
+    steps.every(({ done }) => done)
+      ? 'nothing is left to do'
+      : `to do this: keelson addresses adopt ${name} ${flags.join(' ')} --approve ${digest}`,
   ].join('\n');
 }
 

@@ -81,6 +81,34 @@ export function races(test: Test, at: CommandPlace): void {
     }
   });
 
+  test('an address that its Service lets go while the claim is waited for is not recorded', async () => {
+    const path = (name: string): string => `/api/v1/namespaces/${namespace}/services/${name}`;
+    const patch = (where: string, body: object): Promise<unknown> =>
+      server.admin.expect('PATCH', where, { body, type: 'application/merge-patch+json' });
+    const looksAt =
+      (name: string) =>
+      ({ method, path: where }: TransportRequest): boolean =>
+        method === 'GET' && where.endsWith(`/ipaddresses/${name}`);
+    const lets: readonly [why: string, letGo: (name: string) => Promise<unknown>][] = [
+      ['it is not there any more', (name) => server.admin.expect('DELETE', path(name))],
+      [
+        'it does not have 203.0.113.31 any more',
+        (name) => patch(`${path(name)}/status`, { status: { loadBalancer: null } }),
+      ],
+      [
+        'it is not pinned to 203.0.113.32 any more',
+        (name) => patch(path(name), { metadata: { annotations: { [pin]: '203.0.113.99' } } }),
+      ],
+    ];
+    for (const [n, [why, letGo]] of lets.entries()) {
+      const [service, address] = [`left-${n}`, `ip-203-0-113-${30 + n}`];
+      await balanced(server, namespace, service, `203.0.113.${30 + n}`);
+      const told = await interrupted(service, looksAt(address), () => letGo(service));
+      assert.equal(told, [`StepRefused: ${why}`]);
+      assert.is(await place.get('IPAddress', address), undefined, why);
+    }
+  });
+
   test('a Service that is written in that moment is looked at again: its status passes, another pin does not', async () => {
     const path = (name: string): string => `/api/v1/namespaces/${namespace}/services/${name}`;
     const patch = (where: string, body: object): Promise<unknown> =>

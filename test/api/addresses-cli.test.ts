@@ -360,7 +360,7 @@ test('release-finalizers: not while a controller renews its Lease; then what wai
   assert.equal(reasonsOf(refused), ['ControllerRuns']);
   // One object is on its way out, and waits for a controller that is gone.
   await place.remove('IPAddressClass', 'office');
-  const shown = await admin.keelson('addresses', 'release-finalizers', '-o', 'json');
+  const shown = await admin.hurried('addresses', 'release-finalizers', '-o', 'json');
   const { digest, objects, abandoned } = json(shown);
   assert.equal([abandoned.length, abandoned[0].holder], [1, 'somebody']);
   assert.ok(objects.some((one: JsonObject) => one.name === 'office' && one.deleting === true));

@@ -306,6 +306,24 @@ scenario('an address that was never Bound is released now, and not since it bega
   assert.is(phase(bed), 'Available');
 });
 
+for (const state of ['Conflict', 'Lost'])
+  scenario(
+    `${state}: a claim that an administrator puts in the place of another has not had the address`,
+    async (bed) => {
+      await held(bed);
+      bed.class('other');
+      const { metadata } = bed.claim('next', { className: 'other' });
+      bed.editStatus('IPAddress', ip, { phase: state });
+      bed.editSpec('IPAddress', ip, { claimRef: undefined });
+      await bed.settle();
+      assert.equal([phase(bed), bound(bed)], [state, 'False/Available']);
+      bed.editSpec('IPAddress', ip, { claimRef: { namespace: 'tenant-a', name: 'next', uid: metadata.uid ?? '' } });
+      await bed.settle();
+      assert.equal([bed.phase('IPAddressClaim', 'next'), bed.got('next')], ['Pending', []]);
+      assert.ok(bed.reasons('next').includes('PreBindingRefused'));
+    },
+  );
+
 scenario('a claim that the watch does not show yet does not lose its address', async (bed) => {
   bed.class();
   await bed.settle();

@@ -98,6 +98,16 @@ test('what lay in no range before is not of this change; a first release tells a
   assert.equal(told({ now: { public: wide }, addresses: [address('odd', 'public', 'none')] }), []);
 });
 
+test('a class that was in the cluster before it is in Git brings its addresses along', () => {
+  const addresses = [address('ip-203-0-113-7', 'public', '203.0.113.7')];
+  const before = { office: ['198.51.100.0/24'] };
+  assert.equal(told({ now: { ...before, public: wide }, before, addresses }), []);
+  const [problem, ...more] = told({ now: { ...before, public: ['203.0.113.128/25'] }, before, addresses });
+  assert.equal(more, []);
+  assert.match(problem ?? '', /^AddressWithoutRange IPAddressClass public .*ip-203-0-113-7/);
+  assert.equal(told({ now: before, before, addresses }), [], 'it is not in Git');
+});
+
 test('many addresses are counted, not listed', () => {
   const addresses = Array.from({ length: 9 }, (_, n) => address(`a${n}`, 'public', `203.0.113.${n}`));
   const [problem] = told({ now: { public: ['2001:db8::/64'] }, before: { public: wide }, addresses });
@@ -118,6 +128,19 @@ test('a range that somebody else in the cluster gives is told, by class and by p
   assert.match(found[0] ?? '', /^AddressRangeTaken IPAddressClass public 203\.0\.113\.0\/24 IPAddressClass handmade/);
   assert.match(found[1] ?? '', /2001:db8::\/64 IPAddressPool metallb-system\/iad-gone/);
   assert.match(found[2] ?? '', /198\.51\.100\.0\/29 IPAddressPool metallb-system\/office/);
+});
+
+test('a range is not given to a class while the pool of another one still has it', () => {
+  const now = { office: ['203.0.113.0/25'], public: ['203.0.113.128/25'] };
+  const classes = [giver('IPAddressClass', 'public', ...wide), giver('IPAddressClass', 'office', '203.0.113.0/25')];
+  const kept = giver('IPAddressPool', 'iad-public', '203.0.113.128/25', '203.0.113.4/30');
+  const [problem, ...more] = told({ now, givers: [...classes, kept] });
+  assert.equal(more, []);
+  assert.match(
+    problem ?? '',
+    /^AddressRangeTaken IPAddressClass office 203\.0\.113\.0\/25 IPAddressPool metallb-system\/iad-public, which is of another class, .*203\.0\.113\.4/,
+  );
+  assert.equal(told({ now, givers: [...classes, giver('IPAddressPool', 'iad-public', '203.0.113.128/25')] }), []);
 });
 
 test('a payload that says nothing of ranges has none to be wrong', () => {

@@ -9,7 +9,7 @@ import { type BalancedService, readService } from '../pins.ts';
 import type { Audit } from './audit.ts';
 import type { AdoptPlan, AdoptStep, AdoptStepName } from './plan.ts';
 import { associated, bothBound, claimSeen, type Missing } from './settled.ts';
-import { targetOf, writeStep } from './write.ts';
+import { addressLeft, targetOf, writeStep } from './write.ts';
 
 export interface AdoptWork {
   readonly client: KubeClient;
@@ -86,6 +86,9 @@ async function take(work: AdoptWork, plan: AdoptPlan, step: AdoptStep): Promise<
       tell(`${object} is as wanted`);
       return undefined;
     }
+    const left =
+      step.step === 'address' && target.type !== 'refused' ? await addressLeft(client, plan, signal) : undefined;
+    if (left !== undefined) return left;
     if (target.type !== 'refused')
       await audit({
         event: 'writing',

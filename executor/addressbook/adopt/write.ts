@@ -1,13 +1,13 @@
 /** The writes of an adoption: one object each, in the version that was looked at, and never over what is not as it was planned. */
 import { addressAnnotations } from '../../../constructs/api/addresses.ts';
-import { readIP } from '../../../constructs/lib/ip.ts';
+import { type IPAddress, readIP } from '../../../constructs/lib/ip.ts';
 import { isObject, type JsonObject, objectOf } from '../../../constructs/lib/json.ts';
 import type { Problem } from '../../../constructs/lib/problems.ts';
 import { readLedgerObject } from '../../addresses/objects.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { describeRef, type KubeObject, refOf, resourceVersionOf, uidOf } from '../../kube/types.ts';
 import type { SharedObject } from '../../kube/verbs/create.ts';
-import { readService } from '../pins.ts';
+import { type BalancedService, hasAddress, readService } from '../pins.ts';
 import { differences } from './claim.ts';
 import type { AdoptPlan, AdoptStep } from './plan.ts';
 
@@ -67,14 +67,40 @@ function judge(plan: AdoptPlan, { step, object }: AdoptStep, live: KubeObject): 
 }
 
 function judgeService({ service, ip, claim }: AdoptPlan, object: KubeObject, live: KubeObject): Target {
-  const { pin, uid, claim: named } = readService(live);
-  if (uid !== service.uid) return refused(object, 'it is another Service of that name now');
-  if (pin.type !== 'one' || pin.ip.text !== ip.text) return refused(object, `it is not pinned to ${ip.text} any more`);
+  const view = readService(live);
+  const { claim: named } = view;
+  if (view.uid !== service.uid) return refused(object, 'it is another Service of that name now');
+  if (!isPinnedTo(view, ip)) return refused(object, `it is not pinned to ${ip.text} any more`);
   if (named === claim.name) return { type: 'wanted', object: live };
   return named === undefined
     ? { type: 'open', object: live, before: { annotations: { [addressAnnotations.claim]: null } } }
     : refused(object, `it names claim ${named} now`);
 }
+
+/**
+ * Why the address must not be recorded any more: looking and waiting for the claim take minutes, and a Service that has let go
+ * meanwhile may have left it to somebody else.
+ */
+export async function addressLeft(
+  client: KubeClient,
+  { service, ip }: AdoptPlan,
+  signal: AbortSignal,
+): Promise<Problem | undefined> {
+  const ref: KubeObject = { apiVersion: 'v1', kind: 'Service', metadata: { ...service } };
+  const found = await client.get(refOf(ref), { signal });
+  const why = (): string | undefined => {
+    if (found.type !== 'found') return found.type === 'absent' ? 'it is not there any more' : found.message;
+    const live = readService(found.object);
+    if (live.uid !== service.uid) return 'it is another Service of that name now';
+    if (live.deleting) return 'it is being deleted';
+    if (!isPinnedTo(live, ip)) return `it is not pinned to ${ip.text} any more`;
+    return hasAddress(live, ip) ? undefined : `it does not have ${ip.text} any more`;
+  };
+  const message = why();
+  return message === undefined ? undefined : refused(ref, message).problem;
+}
+
+const isPinnedTo = ({ pin }: BalancedService, ip: IPAddress): boolean => pin.type === 'one' && pin.ip.text === ip.text;
 
 /** What is there now, uncached. */
 export async function targetOf(

@@ -105,18 +105,21 @@ function settle(ledger: Ledger, address: AddressView, now: number): LedgerPlan {
     return only(status(address, 'Pending', condition, now), [warn(address, 'InvalidAddress', { value: address.text })]);
   }
   if (claimRef !== undefined && holderOf(ledger, address) === undefined) return reclaim(ledger, address, now);
-  if (isDrivers(address)) return nothing;
   if (claimRef === undefined) return only(settleFree(ledger, address, now));
+  if (isDrivers(address)) return nothing;
   const claim = holderOf(ledger, address);
   if (claim === undefined || claim.deleting) return nothing;
   return settleNamed(ledger, address, claim, now);
 }
 
+/** A phase of the driver stays; that nobody has the address is said all the same, or the next claim would seem to have had it. */
 function settleFree(ledger: Ledger, address: AddressView, now: number): LedgerAction[] {
   const rival = isSurplus(ledger, address) ? rivalOf(ledger, address) : undefined;
-  if (rival === undefined) return status(address, 'Available', conditionOf('Bound', 'False', 'Available'), now);
+  const settled = (phase: AddressPhase, condition: NewCondition): LedgerAction[] =>
+    status(address, isDrivers(address) ? undefined : phase, condition, now);
+  if (rival === undefined) return settled('Available', conditionOf('Bound', 'False', 'Available'));
   const condition = conditionOf('Bound', 'False', 'DuplicateAddress', { address: address.text, other: rival.name });
-  return status(address, 'Pending', condition, now);
+  return settled('Pending', condition);
 }
 
 /** The address names a claim that lives: it has it, is about to, or does not want it. */

@@ -21,7 +21,7 @@ export function detect(ledger: MetallbLedger, service: ServiceView, takes: reado
     const wronged = ownersOf(ledger, ip).filter(
       (one) => servesAddress(ledger, one) && !takes.includes(one) && !given.includes(one) && !isUser(one, service),
     );
-    return { actions: wronged.flatMap((one) => conflict(service, one, ip)), warnings: [] };
+    return { actions: wronged.flatMap((one) => conflict(service, one)), warnings: [] };
   });
   return {
     actions: findings.flatMap(({ actions }) => actions),
@@ -29,13 +29,31 @@ export function detect(ledger: MetallbLedger, service: ServiceView, takes: reado
   };
 }
 
-function conflict(service: ServiceView, address: AddressView, ip: string): Action[] {
-  const { phase, claimRef } = address;
-  if (phase === 'Conflict' || phase === 'Lost') return [];
+function conflict(service: ServiceView, address: AddressView): Action[] {
+  const found = conflictIn(service, address);
+  if (found === undefined) return [];
+  return [{ type: 'status', target: address, status: statusWith(address, found.status), events: found.events }];
+}
+
+/** What the conflict changes, and who is told; undefined: the address is in conflict already, or lost. */
+export function conflictIn(
+  service: ServiceView,
+  address: AddressView,
+): { readonly status: { readonly phase: 'Conflict' }; readonly events: readonly Told[] } | undefined {
+  const { phase } = address;
+  if (phase === 'Conflict' || phase === 'Lost') return undefined;
+  return { status: { phase: 'Conflict' }, events: conflictTold(service, address) };
+}
+
+/** Both are told: who has the address, and whose it is. */
+export function conflictTold(service: ServiceView, address: AddressView): Told[] {
+  const { claimRef, ip } = address;
   const owner = claimRef === undefined ? `IPAddress ${address.name}` : `claim ${claimKey(claimRef)}`;
   const user = userText({ kind: 'Service', namespace: service.namespace, name: service.name });
-  const events = [warning(service, 'AddressConflict', { address: ip, owner }), warning(address, 'Conflict', { user })];
-  return [{ type: 'status', target: address, status: statusWith(address, { phase: 'Conflict' }), events }];
+  return [
+    warning(service, 'AddressConflict', { address: ip?.text ?? address.text, owner }),
+    warning(address, 'Conflict', { user }),
+  ];
 }
 
 /** An address of a class that the ledger does not know: its pool is open to everybody who names it. */

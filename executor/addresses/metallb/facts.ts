@@ -15,11 +15,12 @@ import { type ServiceView, serviceKey } from './views.ts';
 export const isLeaving = ({ deleting, finalizers }: AddressView): boolean =>
   deleting && !finalizers.includes(addressFinalizers.address);
 
-/** It will not be there for long: nothing keeps it, or its claim is gone and it goes with that. */
+/** It will not be there for long: nothing keeps it, or its claim is gone and it goes with that. Another claim of the name is none of it. */
 export function goes(ledger: MetallbLedger, address: AddressView): boolean {
   const { deleting, reclaimPolicy, claimRef } = address;
   if (isLeaving(address)) return true;
-  const isWithoutClaim = claimRef === undefined || ledger.claim(claimKey(claimRef)) === undefined;
+  const holder = claimRef === undefined ? undefined : ledger.claim(claimKey(claimRef));
+  const isWithoutClaim = holder === undefined || (claimRef?.uid !== '' && claimRef?.uid !== holder.uid);
   return isWithoutClaim && (deleting || (reclaimPolicy === 'Delete' && claimRef !== undefined));
 }
 
@@ -53,7 +54,8 @@ export function userOf(ledger: MetallbLedger, { associatedTo }: AddressView): Us
   return service.deleting ? { type: 'dead', confirm: [] } : { type: 'live', service };
 }
 
-const serviceRef = ({ namespace, name }: Workload): LedgerRef => ({
+/** As a read names it. */
+export const serviceRef = ({ namespace, name }: Pick<Workload, 'namespace' | 'name'>): LedgerRef => ({
   apiVersion: 'v1',
   kind: 'Service',
   namespace,
@@ -70,7 +72,10 @@ export const offendersOf = (ledger: MetallbLedger, address: AddressView): Servic
     .filter((one) => one.placeholder === undefined && !one.deleting && !one.releasing && !isUser(address, one));
 
 /** Whether the pool of the class has the address; undefined: there is no pool yet, or it can not be read. */
-export function isInPool(ledger: MetallbLedger, { className, ip }: AddressView): boolean | undefined {
+export function isInPool(
+  ledger: MetallbLedger,
+  { className, ip }: Pick<AddressView, 'className' | 'ip'>,
+): boolean | undefined {
   const pool = ledger.rendered('IPAddressPool', className);
   if (pool === undefined || ip === undefined) return undefined;
   const blocks = pool.list.map(readIPRange);

@@ -5,7 +5,8 @@ import type { IPFamily } from '../../../constructs/lib/ip.ts';
 import type { JsonObject } from '../../../constructs/lib/json.ts';
 import type { KubeObject } from '../../kube/types.ts';
 import type { AddressView } from '../objects.ts';
-import type { LedgerPatch, OwnerReference } from '../plan.ts';
+import type { Confirmation, LedgerPatch, OwnerReference } from '../plan.ts';
+import { serviceRef } from './facts.ts';
 import type { MetallbLedger } from './ledger.ts';
 import {
   addressLabel,
@@ -94,7 +95,9 @@ export function holdOf(ledger: MetallbLedger, address: AddressView, now: number)
   const keeper = live.find(({ ingress }) => ingress.includes(ip)) ?? live[0];
   // One that goes still has its name.
   if (keeper === undefined) return { actions: present.length > 0 ? [] : [create(ledger, address)], keeper };
-  const surplus = live.filter((one) => one !== keeper).map((one) => drop(one));
+  // The one that stays is looked at first: it may be gone, or without the address, and the watch late.
+  const stands: Confirmation[] = [{ type: 'version', ref: serviceRef(keeper) }];
+  const surplus = live.filter((one) => one !== keeper).map((one) => drop(one, stands));
   const mended = mend(address, keeper);
   if (mended.length > 0 || keeper.ingress.includes(ip) || ledger.holding(ip).length > 0)
     return { actions: [...surplus, ...mended], keeper };

@@ -16,6 +16,8 @@ export class MetallbLedger extends ExtendedLedger<DriverView> {
   readonly #byClaim = new ViewIndex<ServiceView>();
   /** Placeholders that wait for MetalLB to choose, by pool and family. */
   readonly #choosing = new ViewIndex<ServiceView>();
+  /** Placeholders that have an address and were made for a claim, by pool. */
+  readonly #chosen = new ViewIndex<ServiceView>();
   /** Services, placeholders among them, by the addresses that they have, and by those that they ask for. */
   readonly #byIngress = new ViewIndex<ServiceView>();
   readonly #asking = new ViewIndex<ServiceView>();
@@ -40,6 +42,13 @@ export class MetallbLedger extends ExtendedLedger<DriverView> {
   placeholdersFor = (claim: string): ServiceView[] => [...this.#byClaim.get(claim)];
   /** How many placeholders wait for MetalLB to choose an address of a family from the pool of a class. */
   choosing = (className: string, family: IPFamily): number => this.#choosing.size(`${poolName(className)} ${family}`);
+  /** Placeholders to which MetalLB gave an address of the pool of a class that is not recorded yet. */
+  unrecordedOf = (className: string): ServiceView[] =>
+    [...this.#chosen.get(poolName(className))].filter((one) => this.isUnrecorded(one));
+  isUnrecorded = ({ placeholder, ingress }: ServiceView): boolean =>
+    placeholder?.claim !== undefined &&
+    ingress.length > 0 &&
+    (placeholder.address === undefined || this.address(placeholder.address) === undefined);
   holding = (ip: string): ServiceView[] => [...this.#byIngress.get(ip)];
   /** Services that ask for an address, or for any of a pool (`pool <name>`). */
   asking = (what: string): ServiceView[] => [...this.#asking.get(what)];
@@ -85,6 +94,7 @@ export class MetallbLedger extends ExtendedLedger<DriverView> {
     if (placeholder.address !== undefined) places.push([this.#byAddress, placeholder.address]);
     else if (ingress.length === 0) places.push([this.#choosing, `${pool} ${families.join()}`]);
     if (placeholder.claim !== undefined) places.push([this.#byClaim, placeholder.claim]);
+    if (placeholder.claim !== undefined && ingress.length > 0) places.push([this.#chosen, pool]);
     return places;
   }
 }

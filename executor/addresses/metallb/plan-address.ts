@@ -5,7 +5,9 @@ import { conditionOf, type NewCondition, withConditions } from '../core/conditio
 import { isSurplus, rivalOf } from '../core/duplicate.ts';
 import { type AddressView, claimKey } from '../objects.ts';
 import { type Confirmation, nothing } from '../plan.ts';
+import { conflictTold } from './detect.ts';
 import {
+  goes,
   gone,
   isInPool,
   isLeaving,
@@ -39,7 +41,9 @@ export function planAddress(ledger: MetallbLedger, name: string, now: number): P
     return { actions: present.map((one) => drop(one, rivalStands(ledger, address))), warnings: [] };
   if (wasNeverHad(ledger, address)) return { actions: [{ type: 'delete', target: address }], warnings: [] };
   const user = userOf(ledger, address);
-  if (user.type === 'live')
+  // What is being taken off its user has somebody who waits for it, or MetalLB gives it to whoever asks.
+  const isFreed = user.type === 'live' && user.service?.releasing === true && !goes(ledger, address);
+  if (user.type === 'live' && !isFreed)
     return {
       actions: [...statusStep(ledger, address, user, undefined, now), ...present.map((one) => drop(one))],
       warnings: [],
@@ -169,10 +173,15 @@ function phaseOf(ledger: MetallbLedger, address: AddressView): Change {
     if (offendersOf(ledger, address).length > 0) return { events: [] };
     return handBack(ledger, address, normal(address, 'ConflictResolved'));
   }
-  if (phase === 'Lost')
-    return isThere === true
-      ? handBack(ledger, address, normal(address, 'ReservationRestored', { class: className }))
-      : { events: [] };
+  if (phase === 'Lost') {
+    if (isThere !== true) return { events: [] };
+    const restored = normal(address, 'ReservationRestored', { class: className });
+    const [offender] = offendersOf(ledger, address);
+    // Handed back, it could be given away before the pass of that Service.
+    return offender === undefined
+      ? handBack(ledger, address, restored)
+      : { phase: 'Conflict', events: [restored, ...conflictTold(offender, address)] };
+  }
   if (isThere !== false) return { events: [] };
   return { phase: 'Lost', events: [warning(address, 'ReservationLost', { address: address.text, class: className })] };
 }

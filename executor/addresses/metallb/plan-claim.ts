@@ -7,7 +7,7 @@ import type { LedgerRef } from '../api.ts';
 import { requested } from '../core/families.ts';
 import { isStocked } from '../core/line.ts';
 import { type AddressView, type ClaimView, type ClassView, claimKey, keyParts } from '../objects.ts';
-import { gone, isLeaving, isOurs, ownersOf, servesAddress, userOf } from './facts.ts';
+import { gone, isInPool, isLeaving, isOurs, ownersOf, servesAddress, userOf } from './facts.ts';
 import { drop, linkTo, ownerOf, placeholder } from './holds.ts';
 import type { MetallbLedger } from './ledger.ts';
 import { allocationName, driverFinalizer, newAddressName, nthOf, placeholderAnnotations } from './names.ts';
@@ -19,6 +19,8 @@ import type { ServiceView } from './views.ts';
 export const choosingAtOnce = 4;
 /** A claim that waits is looked at again, should a change have been missed. */
 const safetyMs = 120_000;
+/** And so soon when its placeholder has an address that the pool does not hold. */
+const poolAgainMs = 10_000;
 
 /**
  * One pass over a claim, given by `<namespace>/<name>`.
@@ -114,6 +116,9 @@ function provide(need: Need, chosen: ServiceView | undefined): Step {
   if (owner !== undefined) return mismatch(need, owner, ip, chosen);
   // One that goes has its name until it is gone.
   if (present.length > 0) return { actions: [], uses: chosen };
+  // The range has left the pool meanwhile: MetalLB is about to take it away again, and recorded it would be lost at once.
+  if (isInPool(ledger, { className: found.name, ip }) !== true)
+    return { actions: [], uses: chosen, againMs: poolAgainMs };
   return { actions: record(ledger, claim, found, ip, chosen), uses: chosen };
 }
 

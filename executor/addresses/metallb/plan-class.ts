@@ -1,7 +1,7 @@
 /** What the driver does about a class: a pool with its networks, and an advertisement of that pool. Pure. */
 import { addressesApiVersion } from '../../../constructs/api/addresses.ts';
 import { poolName } from '../../../constructs/api/metallb.ts';
-import { holdsIP, type IPBlock, readIPRange } from '../../../constructs/lib/ip.ts';
+import { holdsIP, type IPBlock, readIP, readIPRange } from '../../../constructs/lib/ip.ts';
 import { deepEqual, type JsonObject, objectOf, objectsOf } from '../../../constructs/lib/json.ts';
 import type { ClassView } from '../objects.ts';
 import { nothing, type OwnerReference } from '../plan.ts';
@@ -32,8 +32,8 @@ export function planClass(ledger: MetallbLedger, name: string): Plan {
 }
 
 /**
- * Networks of the pool that the class has no more, and that addresses of the ledger are in: MetalLB would take such an
- * address from whoever uses it, and give it away.
+ * Networks of the pool that the class has no more, and that addresses of the ledger are in, or those that a placeholder was just
+ * given and that are not recorded yet: MetalLB would take such an address from whoever uses it, and give it away.
  */
 function stillUsed(ledger: MetallbLedger, found: ClassView, wanted: readonly IPBlock[]): IPBlock[] {
   const list = ledger.rendered('IPAddressPool', found.name)?.list ?? [];
@@ -42,9 +42,11 @@ function stillUsed(ledger: MetallbLedger, found: ClassView, wanted: readonly IPB
     .filter((one) => one !== undefined)
     .filter((one) => !wanted.some(({ text }) => text === one.text));
   if (surplus.length === 0) return [];
-  const left = ledger
-    .addressesOfClass(found.name)
-    .flatMap(({ ip }) => (ip === undefined || wanted.some((one) => holdsIP(one, ip)) ? [] : [ip]));
+  const used = [
+    ...ledger.addressesOfClass(found.name).map(({ ip }) => ip),
+    ...ledger.unrecordedOf(found.name).flatMap(({ ingress }) => ingress.map(readIP)),
+  ];
+  const left = used.flatMap((ip) => (ip === undefined || wanted.some((one) => holdsIP(one, ip)) ? [] : [ip]));
   return surplus.filter((one) => left.some((ip) => holdsIP(one, ip)));
 }
 

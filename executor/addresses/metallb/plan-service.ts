@@ -2,7 +2,7 @@
 import { metallbProvisioner } from '../../../constructs/api/metallb.ts';
 import { type AddressView, type ClaimView, claimKey, keyParts } from '../objects.ts';
 import { type Confirmation, nothing } from '../plan.ts';
-import { detect } from './detect.ts';
+import { conflictIn, detect } from './detect.ts';
 import { addressesWith, goes, gone, isUser, servesAddress, statusWith, userOf, userText } from './facts.ts';
 import { unfitness } from './fitness.ts';
 import { drop } from './holds.ts';
@@ -134,28 +134,43 @@ function take(ledger: MetallbLedger, service: ServiceView, { takes }: Wish): Act
       .map((one) => drop(one)),
     ...(isPinned ? [] : [pin(service, wanted, events)]),
     // What it had before is held again once it has let go: MetalLB asks nobody else when a Service moves.
-    ...others.filter(({ ip }) => !service.ingress.includes(ip?.text ?? '')).flatMap(disassociate(ledger)),
+    ...others.filter((one) => !has(service, one)).flatMap(disassociate(ledger, service)),
   ];
 }
 
-/** One that goes keeps it to the end: its teardown asks who used it. */
+const has = ({ ingress }: ServiceView, { ip }: AddressView): boolean => ip !== undefined && ingress.includes(ip.text);
+
+/**
+ * One that goes keeps it to the end: its teardown asks who used it. What the Service keeps is in conflict by the same write:
+ * between two of them the core would find it used by nobody, and give it away.
+ */
 const disassociate =
-  (ledger: MetallbLedger) =>
-  (address: AddressView): Action[] =>
-    goes(ledger, address)
-      ? []
-      : [{ type: 'status', target: address, status: statusWith(address, { associatedTo: undefined }) }];
+  (ledger: MetallbLedger, service: ServiceView) =>
+  (address: AddressView): Action[] => {
+    if (goes(ledger, address)) return [];
+    const change = has(service, address) ? conflictIn(service, address) : undefined;
+    return [
+      {
+        type: 'status',
+        target: address,
+        status: statusWith(address, { associatedTo: undefined, ...change?.status }),
+        ...(change === undefined ? {} : { events: change.events }),
+      },
+    ];
+  };
 
 function withdraw(ledger: MetallbLedger, service: ServiceView, { keeps, confirm }: Wish): Action[] {
   const used = ledger.usedBy(serviceKey(service));
   const lost = used.filter((one) => !keeps(one));
   if (lost.length === 0) return [];
+  const force = isForced(ledger, lost);
   // What it keeps is in the same pin.
-  const pinned =
-    used.length === lost.length && isAuthored(service, lost) ? [unpin(service, isForced(ledger, lost))] : [];
-  const cleared = lost.flatMap(disassociate(ledger));
+  const pinned = used.length === lost.length && isAuthored(service, lost) ? [unpin(service, force)] : [];
+  // Taken off by force it is used until MetalLB has done that: nobody else is given it before.
+  const isSent = service.releasing || (force && pinned.length > 0);
+  const cleared = lost.filter((one) => !isSent || !has(service, one)).flatMap(disassociate(ledger, service));
   const addresses = pinOf(lost).join(' and ');
-  const told = pinned.length > 0 ? [] : [normal(service, 'Disassociated', { addresses })];
+  const told = pinned.length > 0 || service.releasing ? [] : [normal(service, 'Disassociated', { addresses })];
   return [...pinned, ...cleared].map((action, n) =>
     n === 0 ? { ...action, confirm, events: [...(action.events ?? []), ...told] } : action,
   );

@@ -50,6 +50,7 @@ function passesOf(ledger: MetallbLedger, view: AnyView): DriverKey[] {
 /** What concerns many, and only when it really changed. */
 function onceOnly(ledger: MetallbLedger, { before, after }: LedgerChange<AnyView>): DriverKey[] {
   const view = after ?? before;
+  if (before?.kind === 'Service') return letGo(ledger, before, after);
   if (before?.kind === 'IPAddress') {
     const left = isOffered(before) && !(after?.kind === 'IPAddress' && isOffered(after));
     // It was to be had: who waited for it may have to ask MetalLB now.
@@ -64,6 +65,13 @@ function onceOnly(ledger: MetallbLedger, { before, after }: LedgerChange<AnyView
     return lists[0] === lists[1] ? [] : ofMembers(ledger, view.className);
   }
   return [];
+}
+
+/** A placeholder has no more what was not recorded: for it alone a network may have stayed in the pool. */
+function letGo(ledger: MetallbLedger, before: ServiceView, after: AnyView | undefined): DriverKey[] {
+  if (!ledger.isUnrecorded(before) || (after?.kind === 'Service' && after.ingress.length > 0)) return [];
+  const className = classOf(ledger, before);
+  return className === undefined ? [] : [`IPAddressClass ${className}`];
 }
 
 /** Addresses of a class, and the Services that use them. */

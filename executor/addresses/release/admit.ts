@@ -49,8 +49,8 @@ const holderOf = ({ claimRef, phase }: AddressView): string =>
 const isCarved = ({ object }: AddressView): boolean => objectOf(objectOf(object.spec).source).fromClass !== undefined;
 
 /**
- * Addresses that the change would take the range away from. One that lay in no range before is not of this change; without a
- * release before, every one is told.
+ * Addresses that the change would take the range away from. One that lay in no range before is not of this change; of a class that
+ * Git did not have before, every one is told.
  */
 function stranded(
   addresses: readonly AddressView[],
@@ -60,7 +60,8 @@ function stranded(
   return addresses.filter((address) => {
     const { className, ip } = address;
     if (ip === undefined || !isCarved(address) || lies(address, now.get(className))) return false;
-    return before === undefined ? now.has(className) : lies(address, before.get(className));
+    const had = before?.get(className);
+    return had === undefined ? now.has(className) : lies(address, had);
   });
 }
 
@@ -86,22 +87,30 @@ const describe = ({ kind, namespace, name }: Giver): string =>
   `${kind} ${namespace === undefined ? '' : `${namespace}/`}${name}`;
 
 function takenProblems(now: ReadonlyMap<string, readonly IPBlock[]>, givers: readonly Giver[]): Problem[] {
-  const own = new Set([...now.keys()].flatMap((name) => [`IPAddressClass ${name}`, `IPAddressPool ${poolName(name)}`]));
+  // What classes give each other in Git is seen to at render; their pools in the cluster may still have what Git took from them.
   const others = givers
-    .filter(({ kind, name }) => !own.has(`${kind} ${name}`))
+    .filter(({ kind, name }) => kind !== 'IPAddressClass' || !now.has(name))
     .flatMap((giver) => giver.blocks.flatMap(byFamily).map((part) => ({ giver, part })));
+  const poolsOfGit = new Set([...now.keys()].map(poolName));
   return [...now].flatMap(([name, blocks]) =>
     blocks.flatMap((block): Problem[] => {
-      const other = others.find(({ part }) => byFamily(block).some((mine) => blocksOverlap(mine, part)));
+      const other = others.find(
+        ({ giver, part }) =>
+          (giver.kind !== 'IPAddressPool' || giver.name !== poolName(name)) &&
+          byFamily(block).some((mine) => blocksOverlap(mine, part)),
+      );
       if (other === undefined) return [];
+      const isOfGit = other.giver.kind === 'IPAddressPool' && poolsOfGit.has(other.giver.name);
       return [
         {
           reason: 'AddressRangeTaken',
-          message: `${describe(other.giver)}, which is not of Git, has addresses of it too (${other.part.text}); MetalLB refuses two such pools`,
+          message: `${describe(other.giver)}, which ${isOfGit ? 'is of another class' : 'is not of Git'}, has addresses of it too (${other.part.text}); MetalLB refuses two such pools`,
           object: `IPAddressClass ${name}`,
           path: 'spec.parameters.addresses',
           value: block.text,
-          remedy: 'take the addresses out of one of the two',
+          remedy: isOfGit
+            ? 'wait until the range has left that pool: it stays there while an address of the ledger is in it'
+            : 'take the addresses out of one of the two',
         },
       ];
     }),
