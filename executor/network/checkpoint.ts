@@ -2,6 +2,7 @@
 
 import { timeText } from '../../constructs/api/conditions.ts';
 import { managers } from '../../constructs/api/constants.ts';
+import { installationSpec } from '../../constructs/api/kinds/kubeovn-installation-spec.ts';
 import type { ApplyCheckpoint } from '../../constructs/api/kinds/kubeovn-installation-status.ts';
 import type { InstallationEntry } from '../../constructs/api/payload.ts';
 import type { ChangeClass } from '../../constructs/api/release.ts';
@@ -10,6 +11,7 @@ import type { Problem } from '../../constructs/lib/problems.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { writeStatus } from '../kube/status.ts';
 import { describeRef, type KubeObject, refOf, uidOf } from '../kube/types.ts';
+import { digestsOf, enforcedPart, isEnforced } from './enforced.ts';
 
 type Fixed = Pick<ApplyCheckpoint, 'specDigest' | 'manifestDigest' | 'baseDigest' | 'payloadDigest'>;
 
@@ -66,6 +68,20 @@ export function withCheckpoint(
   };
 }
 
+/**
+ * The same status with what it keeps of the specification that its checkpoint fixes, so that both are written at once: another
+ * one may come from Git, and be blocked, before the next look. `seen` are the object as it is and as it was admitted; the
+ * specification may have changed in between.
+ */
+function withEnforced(status: JsonObject, seen: readonly KubeObject[]): JsonObject {
+  for (const one of seen) {
+    const object = { ...one, status };
+    const spec = installationSpec.safeParse(one.spec ?? {});
+    if (spec.success && isEnforced(digestsOf(object))) return { ...status, ...enforcedPart(object, spec.data) };
+  }
+  return status;
+}
+
 /** The reconciler of the same process writes the same status; how often it may have been faster. */
 const mostRaces = 5;
 
@@ -86,7 +102,10 @@ export async function recordCheckpoint(
 ): Promise<Problem[]> {
   const { client, object, recorded, wanted, now, nodes, changeClass } = options;
   const build = (live: KubeObject): JsonObject =>
-    withCheckpoint(isObject(live.status) ? live.status : {}, recorded, wanted, now, nodes, changeClass);
+    withEnforced(withCheckpoint(isObject(live.status) ? live.status : {}, recorded, wanted, now, nodes, changeClass), [
+      live,
+      object,
+    ]);
   let outcome = await writeStatus(client, object, build, { fieldManager: managers.status, signal });
   for (let race = 1; outcome.type === 'lost' && race < mostRaces; race += 1) {
     const found = await client.get(refOf(object), { signal });

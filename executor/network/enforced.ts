@@ -60,24 +60,37 @@ export function enforcedPart(
   };
 }
 
+/** What is kept of the specification that the checkpoint fixes. */
+function keptOf({ status }: KubeObject, applied: string | undefined) {
+  const kept = enforcedSpec.safeParse(status?.enforced);
+  return kept.success && kept.data.specDigest === applied ? kept.data : undefined;
+}
+
+/**
+ * Whether it is known what is enforced: the accepted specification is in the cluster, or what counts of it is kept. Before
+ * anything is accepted there is no other than the one in the cluster.
+ */
+export function knowsEnforced(installation: KubeObject, { applied, live } = digestsOf(installation)): boolean {
+  return applied === undefined || live === applied || keptOf(installation, applied) !== undefined;
+}
+
 /** The specification to look by. `spec` is the one in the cluster, and the only one that is known before anything is accepted. */
 export function enforcedIn(
   installation: KubeObject,
   spec: InstallationSpec,
   { applied, live } = digestsOf(installation),
 ): InstallationSpec {
-  const kept = enforcedSpec.safeParse(installation.status?.enforced);
-  if (applied === undefined || !kept.success || kept.data.specDigest !== applied) return spec;
-  if (live === applied) return spec;
+  const kept = keptOf(installation, applied);
+  if (kept === undefined || live === applied) return spec;
   const { central, networkStack: _stack, networkProbe, external: _external, hcp: _hcp, ...rest } = spec;
-  const { version, networkStack, replicas, external, hcp } = kept.data;
+  const { version, networkStack, replicas, external, hcp } = kept;
   return {
     ...rest,
     version,
     central: { ...central, replicas },
     ...(networkStack === undefined ? {} : { networkStack }),
     // Of the probe only whether there is one decides what is looked at.
-    ...(kept.data.networkProbe ? { networkProbe: networkProbe ?? { image: '' } } : {}),
+    ...(kept.networkProbe ? { networkProbe: networkProbe ?? { image: '' } } : {}),
     ...(external === undefined ? {} : { external }),
     ...(hcp === undefined ? {} : { hcp: { enabled: true, ...hcp } }),
   };

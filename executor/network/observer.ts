@@ -18,7 +18,7 @@ import { type RoundDeps, runRound } from '../observe/run-round.ts';
 import type { RecordRead } from '../observe/topology-record.ts';
 import { emptyMemory, freshnessLimitMs, judgeRound, type Memory, type Wanted } from '../observe/verdict.ts';
 import { type DrainProvider, Drains } from './drains.ts';
-import { enforcedIn } from './enforced.ts';
+import { enforcedIn, knowsEnforced } from './enforced.ts';
 import type { Observations, Observed } from './evidence.ts';
 import { readRecord } from './record.ts';
 import { readInstallation } from './snapshot.ts';
@@ -209,7 +209,9 @@ export class Observer implements Observations {
       },
       signal,
     );
-    const verdict = judgeRound(round, wanted, memory);
+    const judged = judgeRound(round, wanted, memory);
+    // A record never changes: none is made of what a specification asks for that may not be the enforced one.
+    const verdict = knowsEnforced(installation) ? judged : { ...judged, toRecord: undefined };
     const took = round.time.endedTick - round.time.startedTick;
     const limitMs = freshnessLimitMs(Math.max(took, this.#turnMs) + settledEveryMs);
     const observed: Observed = { verdict, limitMs, matrix: matrixOf(round) };
@@ -218,10 +220,18 @@ export class Observer implements Observations {
   }
 }
 
-/** The installation with the half of a pair that is enforced, whatever its specification asks for now. */
-function lookedAt(installation: KubeObject, { hcp }: InstallationSpec): KubeObject {
-  const { hcp: _hcp, ...spec } = installation.spec ?? {};
-  return { ...installation, spec: { ...spec, ...(hcp === undefined ? {} : { hcp: { ...hcp } }) } };
+/** The installation with the other side that is enforced, half of a pair or not, whatever its specification asks for now. */
+function lookedAt(installation: KubeObject, { version, external, hcp }: InstallationSpec): KubeObject {
+  const { external: _external, hcp: _hcp, ...spec } = installation.spec ?? {};
+  return {
+    ...installation,
+    spec: {
+      ...spec,
+      version,
+      ...(external === undefined ? {} : { external: { ...external } }),
+      ...(hcp === undefined ? {} : { hcp: { ...hcp } }),
+    },
+  };
 }
 
 /** Nodes of OVN central as the status has them from the accepted payload. */

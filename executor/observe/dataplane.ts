@@ -17,7 +17,7 @@ export interface ChassisMemory {
   readonly unlisted?: boolean;
 }
 
-/** By UID of the node: a node that is made anew has a right to another chassis. */
+/** By UID of the node: a node that is made anew has a right to another chassis. Under its name while it is gone. */
 export type DataPlaneMemory = Readonly<Record<string, ChassisMemory>>;
 
 export interface JudgedDataPlane extends Judged {
@@ -46,13 +46,14 @@ export function judgeDataPlane(round: ChassisRound, rules: DataPlaneRules, memor
   for (const what of round.changed) findings.push(open('EvidenceMoved', what, { message: 'the round counts no more' }));
   for (const sample of round.samples) {
     const { node, live } = sample.target;
-    const key = live?.uid ?? node;
+    const key = live?.uid ?? `${byName}${node}`;
     const known = continued(sample, memory[key], rules.tick);
     const unlisted = isUnlisted(sample, rules.registry) ?? memory[key]?.unlisted ?? false;
     if (known !== undefined) next[key] = { ...known, ...(unlisted ? { unlisted } : {}) };
     findings.push(...nodeFindings(sample), ...chassisFindings(sample, rules, known));
     if (unlisted) findings.push(...unlistedFindings(sample, rules.registry, memory[key]?.unlisted === true));
   }
+  carryOver(next, memory);
   // Whoever asked no SB knows of no chassis that it stands there.
   if (rules.registry?.unseen === true && round.samples.length > 0)
     findings.push(
@@ -107,6 +108,20 @@ function nodeFindings({ target }: ChassisSample): Finding[] {
 
 const factsOf = ({ outcome }: ChassisSample): ChassisFacts | undefined =>
   outcome.type === 'Evidence' ? outcome.evidence.facts : undefined;
+
+const byName = 'name ';
+/** More nodes than a cluster has; beyond it nothing is kept of those that have no pod now. */
+const mostKept = 10_000;
+
+/** Keeps what is known of nodes without a pod: one that is made anew is away for a moment, and may come back as another chassis. */
+function carryOver(next: Record<string, ChassisMemory>, memory: DataPlaneMemory): void {
+  let kept = Object.keys(next).length;
+  for (const [key, { unlisted: _unlisted, ...known }] of Object.entries(memory)) {
+    if (key in next || key.startsWith(byName) || kept >= mostKept) continue;
+    next[key] = known;
+    kept += 1;
+  }
+}
 
 /** What is known of a chassis after this round. One that said nothing stays as it was. */
 function continued(sample: ChassisSample, before: ChassisMemory | undefined, tick: number): ChassisMemory | undefined {

@@ -58,15 +58,20 @@ const ownedBy = (objects: readonly KubeObject[], owners: ReadonlySet<string>): K
 
 const uids = (objects: readonly KubeObject[]): Set<string> => new Set(objects.map(uidOf));
 
-/** Pods of workloads that count: one that ends, or has ended, answers for nobody. */
-function podsOf(look: ClusterLook, workloads: readonly KubeObject[]): KubeObject[] {
+const isEnding = ({ metadata }: KubeObject): boolean => typeof metadata.deletionTimestamp === 'string';
+
+/** Pods of workloads that have not ended. */
+function livingPodsOf(look: ClusterLook, workloads: readonly KubeObject[]): KubeObject[] {
   const owners = uids(workloads);
   const sets = uids(ownedBy(look.replicaSets, owners));
   return ownedBy(look.pods, new Set([...owners, ...sets])).filter(
-    ({ metadata, status }) =>
-      typeof metadata.deletionTimestamp !== 'string' && !['Failed', 'Succeeded'].includes(text(status?.phase)),
+    ({ status }) => !['Failed', 'Succeeded'].includes(text(status?.phase)),
   );
 }
+
+/** Pods of workloads that count: one that ends, or has ended, answers for nobody. */
+const podsOf = (look: ClusterLook, workloads: readonly KubeObject[]): KubeObject[] =>
+  livingPodsOf(look, workloads).filter((pod) => !isEnding(pod));
 
 /** Image that the daemons of a pod run, by what its kubelet tells; the sidecar has another. */
 function imageOf(pod: KubeObject): string | undefined {
@@ -146,7 +151,9 @@ export function expectCentral(
   wanted: readonly PayloadNode[],
 ): ExpectedCentral {
   const workloads = named([...look.deployments, ...look.statefulSets], workloadNames.central, installationUID);
-  const pods = podsOf(look, workloads);
+  const living = livingPodsOf(look, workloads);
+  const pods = living.filter((pod) => !isEnding(pod));
+  const ending = new Set(living.filter(isEnding).map(({ spec }) => text(spec?.nodeName)));
   const nodes = nodesByName(look);
   const places = new Set(wanted.map(({ name }) => name));
   const targets = wanted.map((node): CentralTarget => {
@@ -157,6 +164,7 @@ export function expectCentral(
       pod: pod === undefined ? undefined : podFactsOf(pod),
       storage: pod === undefined ? undefined : storageOf(pod, look.claims),
       image: pod === undefined ? undefined : imageOf(pod),
+      ending: ending.has(node.name),
     };
   });
   const strays = pods.map(podFactsOf).filter(({ node }) => node !== '' && !places.has(node));
@@ -190,11 +198,13 @@ function storageOf(pod: KubeObject, claims: readonly KubeObject[]): StorageIdent
 
 /** What the API server alone says of a place; undefined when there is somebody to ask. */
 export function centralAbsence(
-  { live, pod }: CentralTarget,
+  { live, pod, ending }: CentralTarget,
   { workload, pending }: Pick<ExpectedCentral, 'workload' | 'pending'>,
 ): Outcome<'central'> | undefined {
   if (live === undefined) return { type: 'Broken', message: 'the node is gone' };
   if (pod !== undefined) return undefined;
+  // The one that comes finds no place as long as the one that ends has it: that is no fault, and what ends may still work.
+  if (ending === true) return { type: 'Unreachable', message: 'its pod ends, and answers for nobody any more' };
   const stuck = pending.find(({ unschedulable }) => unschedulable !== undefined);
   if (stuck?.unschedulable !== undefined)
     return {

@@ -75,6 +75,8 @@ export interface CentralTarget {
   readonly storage: StorageIdentity | undefined;
   /** Id of the image that its daemons run; undefined where they run none, or several. */
   readonly image?: string | undefined;
+  /** Whether a pod of it is still there that ends: its daemons may well run on, and their evidence counts no more. */
+  readonly ending?: boolean;
 }
 
 /** A member is asked twice, everybody once before anybody twice: what moves in between is seen to move. */

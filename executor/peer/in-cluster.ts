@@ -5,9 +5,10 @@ import type { Clock } from '../../constructs/lib/clock.ts';
 import { redact } from '../../constructs/lib/redact.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { type KubeObject, type ObjectRef, uidOf } from '../kube/types.ts';
-import { needsKeys, type PeerCertificate, type PeerEndpoint, type PeerInstallation } from '../observe/hcp.ts';
+import { digestsOf, enforcedIn, isEnforced } from '../network/enforced.ts';
+import { needsKeys, type PeerCertificate, type PeerEndpoint } from '../observe/hcp.ts';
 import { generationOf, judgeKeys, keysOf, type PeerKeys } from './keys.ts';
-import type { PeerLook, PeerProvider, PeerRequest } from './provider.ts';
+import type { PeerHalf, PeerLook, PeerProvider, PeerRequest } from './provider.ts';
 
 /** Asks a server of OVSDB which databases it serves; with the keys where the endpoint is `ssl:`. */
 export type ListDatabases = (
@@ -24,12 +25,18 @@ export interface InClusterOptions {
 
 const failed = (message: string): PeerLook => ({ type: 'failed', message: redact(message) });
 
-/** An installation as a possible half; one whose specification can not be read is none. */
-function halfOf(object: KubeObject): PeerInstallation[] {
+/**
+ * An installation as a possible half; one whose specification can not be read is none. What it runs is what it was accepted
+ * with: a change there that is blocked makes no pair, and ends none.
+ */
+function halfOf(object: KubeObject): PeerHalf[] {
   const read = installationSpec.safeParse(object.spec ?? {});
   const { namespace = '', name = '', deletionTimestamp } = object.metadata;
   if (!read.success || typeof deletionTimestamp === 'string') return [];
-  return [{ namespace, name, uid: uidOf(object), spec: read.data }];
+  const digests = digestsOf(object);
+  const spec = enforcedIn(object, read.data, digests);
+  const half = { namespace, name, uid: uidOf(object), spec };
+  return [digests.applied === undefined || isEnforced(digests) ? half : { ...half, asked: read.data }];
 }
 
 async function endpointsOf(
@@ -62,7 +69,7 @@ async function halvesIn(
   client: KubeClient,
   namespace: string,
   signal: AbortSignal,
-): Promise<PeerInstallation[] | { readonly message: string }> {
+): Promise<PeerHalf[] | { readonly message: string }> {
   const listed = await client.list(
     { apiVersion: networkApiVersion, kind: 'KubeOVNInstallation', namespace },
     { signal },

@@ -1,7 +1,7 @@
 /** Where a daemon's control socket is. */
 import { join } from 'node:path';
 import { readdir, readStart, stat } from '../../constructs/lib/files.ts';
-import { fault, ok, type Result } from '../jsonrpc/fault.ts';
+import { type Fault, fault, ok, type Result, socketFault } from '../jsonrpc/fault.ts';
 
 export interface FoundDaemon {
   readonly path: string;
@@ -24,6 +24,12 @@ const shortText = (path: string): Promise<string | undefined> =>
 const isSocket = async (path: string): Promise<boolean> =>
   (await stat(path).catch(() => undefined))?.isSocket() === true;
 
+/** A directory that is not there has no daemon in it; of one that can not be looked into nobody knows. */
+const unlisted = (error: unknown, where: string): Fault =>
+  (error as NodeJS.ErrnoException).code === 'ENOTDIR'
+    ? fault('refused', `${where} is no directory`)
+    : socketFault(error, where);
+
 /**
  * `<program>.<pid>.ctl` in a directory. The file `<program>.pid` says which; a daemon that crashed leaves its socket behind,
  * so without that file only a single socket is taken.
@@ -35,9 +41,9 @@ export async function findControl(directory: string, program: string): Promise<R
   });
   const written = await readPid(join(directory, `${program}.pid`));
   if (written !== undefined && (await isSocket(at(written).path))) return ok(at(written));
-  const names = await readdir(directory).catch(() => undefined);
-  if (names === undefined) return fault('refused', `${program}: no directory ${directory}`);
-  const pids = names.flatMap((name) => {
+  const listed = await readdir(directory).then(ok, (error: unknown) => unlisted(error, `${program}: ${directory}`));
+  if (listed.type !== 'ok') return listed;
+  const pids = listed.value.flatMap((name) => {
     const rest = name.startsWith(`${program}.`) ? name.slice(program.length + 1) : '';
     return /^[0-9]{1,10}\.ctl$/.test(rest) ? [rest.slice(0, -'.ctl'.length)] : [];
   });

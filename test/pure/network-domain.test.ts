@@ -1,13 +1,15 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { InstallationEntry, PayloadContent } from '../../constructs/api/payload.ts';
+import type { JsonObject } from '../../constructs/lib/json.ts';
 import type { KubeClient } from '../../executor/kube/client.ts';
 import type { KubeObject, ManagedFieldsEntry } from '../../executor/kube/types.ts';
 import { admitNetwork } from '../../executor/network/admit.ts';
 import { bindNetwork } from '../../executor/network/bind.ts';
-import { authorisedClass, checkpointOf, withCheckpoint } from '../../executor/network/checkpoint.ts';
+import { authorisedClass, checkpointOf, recordCheckpoint, withCheckpoint } from '../../executor/network/checkpoint.ts';
 import { handedOver } from '../../executor/network/disown.ts';
 import { networkDomain } from '../../executor/network/domain.ts';
+import { digestsOf, enforcedIn } from '../../executor/network/enforced.ts';
 import { evidenceGate } from '../../executor/network/evidence.ts';
 import { leasesOf } from '../../executor/network/guard.ts';
 import { expectedOf, workloadsReady } from '../../executor/network/observe.ts';
@@ -102,6 +104,44 @@ test('the checkpoint is moved only by what authorises itself, and stands still o
   assert.is(authorisedClass(recorded, other, 'keelson'), 'keelson');
   assert.is(authorisedClass(recorded, wanted, 'keelson'), 'none');
   assert.is(authorisedClass(undefined, wanted, 'keelson'), 'additive');
+});
+
+test('the checkpoint and what is enforced by it are one write, also when Git brings another specification before it', async () => {
+  const { live } = digestsOf(installation());
+  const wanted = checkpointOf(entry({ specDigest: live }), String(d3));
+  const another = installation({ version: '1.17.0' });
+  /** What is written for an installation that was admitted as it should be; `meanwhile` came before the write. */
+  const written = async (admitted: KubeObject, meanwhile?: KubeObject) => {
+    const sent: JsonObject[] = [];
+    const client = {
+      mergeStatus: async (
+        _ref: unknown,
+        { resourceVersion, status }: { resourceVersion: string; status: JsonObject },
+      ) => {
+        if (meanwhile !== undefined && resourceVersion === '1') return { type: 'stale', message: 'changed' };
+        sent.push(status);
+        return { type: 'updated', object: { ...(meanwhile ?? admitted), status } };
+      },
+      get: async () => ({ type: 'found', object: versioned(meanwhile ?? admitted, '2') }),
+    } as unknown as KubeClient;
+    const signal = new AbortController().signal;
+    const object = versioned(admitted, '1');
+    assert.equal(await recordCheckpoint({ client, object, recorded: undefined, wanted, now: 0 }, signal), []);
+    assert.is(sent.length, 1);
+    return sent[0] ?? {};
+  };
+  const versioned = (object: KubeObject, resourceVersion: string): KubeObject => ({
+    ...object,
+    metadata: { ...object.metadata, resourceVersion },
+  });
+  const versionOf = (status: JsonObject): string => {
+    const { spec } = readInstallation({ ...another, status }).installation ?? {};
+    assert.ok(spec);
+    return enforcedIn({ ...another, status }, spec).version;
+  };
+  for (const status of [await written(installation()), await written(installation(), another)])
+    assert.is(versionOf(status), '1.16.13');
+  assert.is((await written(another)).enforced, undefined, 'of another specification nothing is kept');
 });
 
 test('an unreadable checkpoint is never taken for none', () => {

@@ -5,7 +5,7 @@ import { type InstallationSpec, installationSpec } from '../../constructs/api/ki
 import { enforcedSpec } from '../../constructs/api/kinds/kubeovn-installation-status.ts';
 import type { JsonObject } from '../../constructs/lib/json.ts';
 import type { KubeObject } from '../../executor/kube/types.ts';
-import { enforcedIn, enforcedPart } from '../../executor/network/enforced.ts';
+import { enforcedIn, enforcedPart, knowsEnforced } from '../../executor/network/enforced.ts';
 import { evidenceTypes } from '../../executor/observe/verdict.ts';
 import { specOf } from './network-fixture.ts';
 import { installation } from './network-support.ts';
@@ -78,6 +78,17 @@ test('what was kept of another checkpoint, or can not be read, says nothing', ()
   const ofAnother = enforcedPart(objectWith(one, one), one);
   for (const kept of [ofAnother, { enforced: { specDigest: 7 } }, { enforced: 'x' }, {}])
     assert.equal(enforcedIn(objectWith(two, none, kept as JsonObject), two), two);
+});
+
+test('what is enforced is known while the accepted one is in the cluster or kept, and not by what another one left', () => {
+  const { 'of one family': one, 'of two families': two, plain: none } = specs;
+  assert.ok(one && two && none);
+  const kept = enforcedPart(objectWith(one, one), one);
+  assert.ok(knowsEnforced({ ...installation(), spec: plain(one) }), 'nothing is accepted yet');
+  assert.ok(knowsEnforced(objectWith(one, one)));
+  assert.ok(knowsEnforced(objectWith(two, one, kept)));
+  for (const left of [{}, { enforced: 'x' }, kept])
+    assert.not.ok(knowsEnforced(objectWith(two, none, left as JsonObject)));
 });
 
 test('a half that was let go of is not asked for', () => {

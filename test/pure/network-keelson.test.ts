@@ -7,13 +7,19 @@ import { type PayloadContent, type PayloadObject, payloadObjectId } from '../../
 import { networkProbeObjects } from '../../constructs/k8s/networkprobe.ts';
 import { isObject, type JsonObject, setAt } from '../../constructs/lib/json.ts';
 import type { KubeObject } from '../../executor/kube/types.ts';
-import { notWhole } from '../../executor/network/before-rollout.ts';
+import { databasesNow, notWhole, rolloutProblems } from '../../executor/network/before-rollout.ts';
 import { checkpointOf } from '../../executor/network/checkpoint.ts';
 import { classifyNetwork } from '../../executor/network/classify.ts';
+import type { Observations, Observed } from '../../executor/network/evidence.ts';
 import { asCharted, ownChanges, type RenderedPayload } from '../../executor/network/injected.ts';
+import { readInstallation } from '../../executor/network/snapshot.ts';
+import { emptyMemory, judgeRound } from '../../executor/observe/verdict.ts';
+import type { DomainDeps, PlannedChange } from '../../executor/release/domain.ts';
 import { injectProbes } from '../../renderer/network/probes.ts';
-import { object as chartObject } from './network-fixture.ts';
-import { d2, d3, entry } from './network-support.ts';
+import { object as chartObject, specOf } from './network-fixture.ts';
+import { d2, d3, entry, installation } from './network-support.ts';
+import { centralRound, withOutcome } from './observe-support.ts';
+import { VirtualClock } from './virtualClock.ts';
 
 const mount = (name: string, mountPath: string): JsonObject => ({ name, mountPath });
 const hostPath = (name: string, path: string): JsonObject => ({ name, hostPath: { path } });
@@ -324,6 +330,54 @@ test('a rollout waits for databases that are seen not to be whole while all pods
   ] as const)
     assert.is(notWhole(workload(ready), condition), undefined);
   assert.is(notWhole(undefined, says('False', 'MemberMissing')), undefined);
+});
+
+/** A round of OVN central that ended at half a second, and holds for a minute. */
+function roundOf(mode: 'centralOnly' | 'nodeNetworking', central = centralRound()): Observed {
+  const time = { startedAt: 0, startedTick: 0, endedAt: 500, endedTick: 500 };
+  const wanted = {
+    spec: specOf(
+      mode === 'centralOnly'
+        ? { mode }
+        : { mode, external: { northbound: 'tcp:10.0.0.1:1', southbound: 'tcp:10.0.0.1:2' } },
+    ),
+    installation: { namespace: 'kube-system', name: 'main', uid: 'uid-1' },
+    chartReplicas: 3,
+    pin: undefined,
+  };
+  return { verdict: judgeRound({ time, central, peer: { type: 'pending' } }, wanted, emptyMemory), limitMs: 60_000 };
+}
+const silent = centralRound(3, (n) => withOutcome(n, { type: 'Unreachable', message: 'connection refused' })(n));
+
+test('databases that nobody has looked at are waited for where rounds are run, and hurried; where none are run nothing waits', async () => {
+  const clock = new VirtualClock();
+  await clock.advance(1_000);
+  const hurried: string[] = [];
+  const seen = { installation: readInstallation(installation({ mode: 'centralOnly' })).installation, nodes: [] };
+  const change = {
+    changeClass: 'keelson',
+    actions: { configured: ['apps/Deployment/kube-system/ovn-central'] },
+  } as unknown as PlannedChange;
+  const problems = async (observed: Observed | undefined, observing = true, ready = 3): Promise<string[]> => {
+    const observations: Observations = { of: () => observed, hurry: (uid) => hurried.push(uid) };
+    const client = { get: async () => ({ type: 'found', object: workload(ready) }) } as unknown as DomainDeps['client'];
+    const deps = { client, clock, signal: new AbortController().signal };
+    const found = await rolloutProblems(change, seen, observing ? observations : undefined, deps);
+    return found.map(({ reason, message, remedy }) => `${reason} ${message}: ${remedy}`);
+  };
+  const [first = '', ...more] = await problems(undefined);
+  assert.match(first, /^RolloutWaits .*nobody has looked at the databases yet: wait for the next round;/);
+  assert.equal([more, hurried], [[], ['uid-1']]);
+  assert.equal(await problems(undefined, false), [], 'no round will come');
+  assert.equal(await problems(undefined, true, 2), [], 'the rollout begins with the pod that is not ready');
+  assert.equal(await problems(roundOf('centralOnly')), []);
+  assert.equal(await problems(roundOf('centralOnly', silent)), [], 'silence holds nothing back');
+  assert.is(hurried.length, 2);
+  await clock.advance(60_000);
+  assert.match((await problems(roundOf('centralOnly')))[0] ?? '', /^RolloutWaits .*EvidenceStale/);
+  assert.match((await problems(roundOf('centralOnly', silent)))[0] ?? '', /^RolloutWaits .*EvidenceStale/);
+  assert.is(hurried.length, 4);
+  assert.is(databasesNow(roundOf('nodeNetworking'), 99_000), undefined, 'it has no databases to wait for');
 });
 
 test.run();

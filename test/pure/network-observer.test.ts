@@ -5,6 +5,7 @@ import { isObject } from '../../constructs/lib/json.ts';
 import type { KubeClient } from '../../executor/kube/client.ts';
 import type { KubeObject } from '../../executor/kube/types.ts';
 import { nodeMatters, serviceMatters } from '../../executor/network/cluster-watch.ts';
+import { digestsOf, enforcedPart } from '../../executor/network/enforced.ts';
 import { Observer } from '../../executor/network/observer.ts';
 import { installationStatus } from '../../executor/network/status.ts';
 import type { ClusterLook } from '../../executor/observe/expect.ts';
@@ -26,10 +27,14 @@ interface Bed {
   fails: boolean;
   /** How long a look at the other half of a pair takes. */
   slowMs: number;
+  /** The last installation whose other half was looked at. */
+  peered: KubeObject | undefined;
   stop(): Promise<void>;
 }
 
 const nodes = centralNodes as unknown as never;
+
+type SpecInput = Parameters<typeof installation>[0];
 
 function bed(look: ClusterLook | null = clusterLook()): Bed {
   const clock = new VirtualClock();
@@ -45,6 +50,7 @@ function bed(look: ClusterLook | null = clusterLook()): Bed {
     down: false,
     fails: false,
     slowMs: 0,
+    peered: undefined,
   };
   const observer = new Observer({
     client: { list: async () => ({ type: 'listed', items: [], resourceVersion: '1' }) } as unknown as KubeClient,
@@ -67,7 +73,8 @@ function bed(look: ClusterLook | null = clusterLook()): Bed {
           target.kind === 'central' ? answer('central', pod, facts) : answer('chassis', pod, chassisFacts(n))
         ) as never;
       },
-      async peer() {
+      async peer(object) {
+        made.peered = object;
         if (made.slowMs > 0) await clock.sleep(made.slowMs);
         return { type: 'noProvider' };
       },
@@ -228,6 +235,59 @@ test('E9: what was seen of one installation holds until its turn comes again, ho
   const stopped = one.stop();
   await one.clock.advance(60_000);
   await stopped;
+});
+
+/** An installation with a change that is not accepted; `kept`: its status holds what is enforced. */
+function changed(accepted: SpecInput, live: SpecInput, kept = true): KubeObject {
+  const before = installation(accepted);
+  const digest = digestsOf(before).live;
+  const applyCheckpoint = {
+    specDigest: digest,
+    manifestDigest: digest,
+    baseDigest: digest,
+    payloadDigest: digest,
+    recordedAt: '2026-01-01T00:00:00Z',
+  };
+  const enforced = enforcedPart({ ...before, status: { applyCheckpoint } }, installationSpec.parse(before.spec));
+  return installation(live, { nodes, applyCheckpoint, ...(kept ? enforced : {}) });
+}
+
+test('while a change of the databases outside is blocked the accepted ones are asked, and not those of the change', async () => {
+  const at = (host: string) => ({ northbound: `tcp:${host}:6641`, southbound: `tcp:${host}:6642` });
+  const pair = { enabled: true, role: 'dataPlane', peerNamespace: 'hosted', tlsSecretRef: { name: 'keys' } } as const;
+  const outside = { mode: 'nodeNetworking', external: at('192.0.2.1') } as const;
+  for (const live of [
+    { mode: 'nodeNetworking', external: at('192.0.2.9'), version: '1.17.0' },
+    { mode: 'nodeNetworking', hcp: { ...pair, ...at('192.0.2.9') } },
+  ] as const) {
+    const one = bed();
+    one.installations = [changed(outside, live)];
+    await one.clock.advance(20_000);
+    const asked = installationSpec.parse(one.peered?.spec);
+    assert.equal([asked.external, asked.hcp, asked.version], [outside.external, undefined, '1.16.13']);
+    await one.stop();
+  }
+  const half = bed();
+  half.installations = [changed({ mode: 'nodeNetworking', hcp: { ...pair, ...at('192.0.2.1') } }, outside)];
+  await half.clock.advance(20_000);
+  const asked = installationSpec.parse(half.peered?.spec);
+  assert.equal([asked.external, asked.hcp?.northbound], [undefined, at('192.0.2.1').northbound]);
+  await half.stop();
+});
+
+test('no topology is recorded by a specification that may not be the enforced one', async () => {
+  const [accepted, live] = [{ mode: 'centralOnly' }, { mode: 'centralOnly', central: { replicas: 5 } }] as const;
+  const recorded = async (object: KubeObject): Promise<number | undefined> => {
+    const one = bed();
+    one.installations = [object];
+    await one.clock.advance(20_000);
+    assert.is(statusOf(one, 'OVNDBReady'), 'True');
+    await one.stop();
+    return one.observer.of('uid-1')?.verdict.toRecord?.chartReplicas;
+  };
+  assert.is(await recorded(changed(accepted, accepted, false)), 3);
+  assert.is(await recorded(changed(accepted, live)), 3, 'what is kept is recorded');
+  assert.is(await recorded(changed(accepted, live, false)), undefined);
 });
 
 test('J10: creation, deletion, labels, addresses, readiness and schedulability of a node matter, its heartbeat does not', () => {

@@ -223,6 +223,33 @@ test('W14: a chassis that became another one is told, through silence and for te
   assert.is(judge(chassisRound(), silent.memory, 4_000).condition.status, 'True');
 });
 
+test('W14: a node without a pod for a moment is held to the chassis that it had, and one that was made anew is not', () => {
+  const first = judge(chassisRound());
+  const whole = chassisRound();
+  const gap = judge(
+    { ...whole, samples: whole.samples.filter(({ target }) => target.node !== 'n2') },
+    first.memory,
+    500,
+  );
+  const other = chassisRound(3, changed(2, { ovsdb: { systemID: 'fresh' } }));
+  const after = judge(other, gap.memory, 1_000);
+  assert.is(`${after.condition.status}/${after.condition.reason}`, 'False/ChassisIDChanged');
+  assert.is(judge(chassisRound(), gap.memory, 1_000).condition.status, 'True');
+  // While the Node is gone its chassis is known by name alone, and a later one of that name is somebody else.
+  const gone = (n: number) => {
+    const sample = chassisSample(n);
+    return n === 2 ? { ...sample, target: { ...sample.target, live: undefined } } : undefined;
+  };
+  const nameless = judge(chassisRound(3, gone), {}, 500);
+  const between = judge({ ...whole, samples: whole.samples.slice(0, 1) }, nameless.memory, 600);
+  assert.not.ok(
+    Object.keys(between.memory).some((key) => key.includes('n2')),
+    JSON.stringify(between.memory),
+  );
+  const many = Object.fromEntries(Array.from({ length: 20_000 }, (_, n) => [`uid-${n}`, { systemID: `s${n}` }]));
+  assert.ok(Object.keys(judge(whole, many, 700).memory).length <= 10_000);
+});
+
 test('W14: a node that was made anew has a right to another chassis', () => {
   const first = judge(chassisRound());
   const anew = chassisRound(3, (n) => {

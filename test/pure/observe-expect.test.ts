@@ -141,6 +141,31 @@ test('X7: a pod that is missing is broken once the rollout is over, and work und
   );
 });
 
+test('X7: while the pod of a place ends nobody is there to ask, and nobody was seen to be missing', () => {
+  const look = clusterLook();
+  const rest = without(look.pods, 'ovn-central-n3');
+  const ends = (phase: string): KubeObject =>
+    podObject('ovn-central-old', 'n3', centralOwner, {
+      metadata: { deletionTimestamp: '2026-01-03T00:00:00Z' },
+      status: { phase },
+    });
+  const nowhere = podObject('ovn-central-new', '', centralOwner, {
+    status: {
+      conditions: [{ type: 'PodScheduled', status: 'False', reason: 'Unschedulable', message: 'anti-affinity' }],
+    },
+  });
+  for (const more of [[], [nowhere]])
+    assert.is(
+      absences({ ...look, pods: [...rest, ends('Running'), ...more] })[2],
+      'Unreachable: its pod ends, and answers for nobody any more',
+    );
+  // One that has ended holds no place.
+  assert.match(absences({ ...look, pods: [...rest, ends('Failed'), nowhere] })[2] ?? '', /^Broken: no pod of it runs/);
+  // Of a node that is gone more is known.
+  const gone = { ...look, nodes: without(look.nodes, 'n3'), pods: [...rest, ends('Running')] };
+  assert.is(absences(gone)[2], 'Broken: the node is gone');
+});
+
 test('E12: one target per node that carries Open vSwitch, with its node as it is now', () => {
   const look = clusterLook();
   look.nodes = look.nodes.map((node) =>

@@ -3,11 +3,13 @@ import { createServer } from 'node:net';
 import { suite } from 'uvu';
 import * as assert from 'uvu/assert';
 import { peerDatabases } from '../../bin/peer-databases.ts';
+import { specDigest } from '../../constructs/api/digests.ts';
 import type { InstallationSpec } from '../../constructs/api/kinds/kubeovn-installation-spec.ts';
 import { type Clock, systemClock } from '../../constructs/lib/clock.ts';
 import type { JsonObject } from '../../constructs/lib/json.ts';
 import type { KubeClient } from '../../executor/kube/client.ts';
 import type { KubeObject, ObjectRef } from '../../executor/kube/types.ts';
+import { enforcedPart } from '../../executor/network/enforced.ts';
 import { peerProblems } from '../../executor/network/peer.ts';
 import { readInstallation } from '../../executor/network/snapshot.ts';
 import { judgePeer } from '../../executor/observe/hcp.ts';
@@ -205,6 +207,54 @@ test('a server that hangs up on our certificate is not taken for one that fits',
   const { head, reasons } = await turned({ data });
   assert.is(head, 'Unknown/PeerEndpointUnreachable');
   assert.is(reasons.length, 2, 'both endpoints');
+});
+
+/** An installation that asks for one thing and was accepted with another. */
+function acceptedWith(object: KubeObject, accepted: JsonObject): KubeObject {
+  const { apiVersion, kind } = object;
+  const digest = specDigest({ apiVersion, kind }, accepted);
+  const applyCheckpoint = {
+    specDigest: digest,
+    manifestDigest: digest,
+    baseDigest: digest,
+    payloadDigest: digest,
+    recordedAt: '2026-01-01T00:00:00Z',
+  };
+  const then = { ...object, spec: accepted, status: { applyCheckpoint } };
+  const spec = readInstallation(then).installation?.spec;
+  assert.ok(spec);
+  return { ...object, status: { applyCheckpoint, ...enforcedPart(then, spec) } };
+}
+
+const fitting = specOf('central', 'tenant');
+const { hcp: _hcp, ...single } = fitting;
+
+test('the other half is judged by what it was accepted with, whatever it asks for now', async () => {
+  const elsewhere: Record<string, JsonObject> = {
+    PeerVersionDiffers: specOf('central', 'tenant', {}, '1.15.0'),
+    PeerNotReciprocal: specOf('central', 'elsewhere'),
+    PeerRoleWrong: specOf('dataPlane', 'tenant'),
+    PeerMissing: single,
+  };
+  for (const [reason, spec] of Object.entries(elsewhere)) {
+    const stands = await turned({ peers: [acceptedWith(installation('hosted', spec), fitting)] });
+    assert.equal([stands.head, stands.reasons], ['True/PeerVerified', []], `a blocked ${reason} ends no pair`);
+    const fits = await turned({ peers: [acceptedWith(installation('hosted', fitting), spec)] });
+    assert.equal([fits.head, fits.reasons], [`False/${reason}`, [reason]], 'nor does a blocked change make one');
+  }
+});
+
+test('two that are in place become a pair: either may go first, and nobody is told that the pair stands', async () => {
+  const becoming = acceptedWith(installation('hosted', fitting), single);
+  const mine = acceptedWith(own(), specOf('dataPlane', 'elsewhere'));
+  const { head, reasons } = await look(worldOf({ peers: [becoming] }), mine);
+  assert.equal([head, reasons], ['False/PeerMissing', []]);
+  const other = acceptedWith(installation('hosted', specOf('central', 'elsewhere')), single);
+  assert.equal(
+    (await look(worldOf({ peers: [other] }), mine)).reasons,
+    ['PeerMissing'],
+    'as long as it asks for this pair',
+  );
 });
 
 test('Q4: a Secret that is rotated while the look lasts is no evidence, also when it is back at the end', async () => {

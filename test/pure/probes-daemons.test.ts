@@ -1,5 +1,5 @@
 /** Where daemons are found, who they are, and what a control socket may do to the one who asks. */
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { createServer, type Server, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -91,6 +91,22 @@ test('without the file a single socket is taken, and nothing that only looks lik
     const absent = await findControl(where, program);
     assert.ok(absent.type === 'fault' && absent.code === 'refused' && absent.message.startsWith(program));
   }
+});
+
+test('a directory that can not be looked into says nothing of its daemons; one that is none has none', async ({
+  dir,
+}) => {
+  await symlink('loop', join(dir, 'loop'));
+  await writeFile(join(dir, 'file'), '');
+  const codeAt = async (name: string): Promise<string> => {
+    const found = await findControl(join(dir, name), 'ovn-northd');
+    return found.type === 'fault' ? found.code : found.type;
+  };
+  assert.is(await codeAt('loop'), 'protocol');
+  assert.is(await codeAt('x'.repeat(300)), 'protocol');
+  assert.is(await codeAt('file'), 'refused');
+  // Nobody but root may be kept out here, so what permission comes to is asked of the words for it.
+  assert.is(socketFault(Object.assign(new Error('m'), { code: 'EACCES' }), 'w').code, 'denied');
 });
 
 test('who answers: the start of the process where it is seen, otherwise that of its socket', async (context) => {
