@@ -31,8 +31,8 @@ export function parseUninstall(text: string): UninstallRequest | undefined {
 }
 
 /**
- * `delete`: by its UID. `letGo`: it stays; its owner and our marks are taken off. `forget`: it never became ours, so
- * nothing is written.
+ * `delete`: by its UID. `letGo`: it stays; its owner and our marks are taken off. `forget`: as far as the ledger knows it is
+ * not ours, so nothing is written; where the object itself bears what we applied, it is let go.
  */
 export type UninstallAction = 'delete' | 'letGo' | 'forget';
 

@@ -36,6 +36,8 @@ export interface PruneInput {
   /** Ids that the payload names, tombstones included. */
   readonly wanted: ReadonlySet<string>;
   readonly live: LiveIndex;
+  /** Ids that a person has taken out of management: what is there under them is left alone. */
+  readonly overridden?: ReadonlySet<string>;
   /** Ids whose removal the accepted plan names, within its bounds or approved by a person. */
   readonly planned: ReadonlySet<string>;
   readonly policy: { readonly enabled: boolean; readonly maxPercent: number; readonly maxCount: number };
@@ -96,6 +98,7 @@ function sortOut(entry: LedgerEntry, input: PruneInput): Sorted {
   if (isKept(entry, live)) return dropped('keep');
   if (claimant(live, input.release) !== undefined) return dropped('claimed');
   if (input.heirs?.has(id) === true) return dropped('claimed');
+  if (input.overridden?.has(id) === true) return { to: 'left', why: 'unmanaged' };
   const stop = [annotations.hold, annotations.quiesce].some((name) => live.annotations?.[name] !== undefined);
   if (stop) return { to: 'left', why: 'held' };
   if (!input.policy.enabled) return { to: 'left', why: 'pruneDisabled' };

@@ -62,6 +62,7 @@ function planFor({ input }: PassContext, live: Live, heirs: ReadonlyMap<string, 
     release: input.release,
     ledger: input.ledger.ledger,
     wanted: new Set(input.items.map(({ id }) => id)),
+    overridden: input.survey.overridden,
     live,
     planned,
     policy,
@@ -85,6 +86,7 @@ export async function pruneAfter(context: PassContext, runGuarded: RunGuarded): 
     plan = planFor(context, looked.live, settled.heirs);
   }
   for (const { id } of plan.dropped) input.ledger.remove(id);
+  releaseOverridden(context, plan);
   if (plan.brake !== undefined)
     problems.push({
       reason: 'PruneBrake',
@@ -100,6 +102,18 @@ export async function pruneAfter(context: PassContext, runGuarded: RunGuarded): 
   const unwritten = await input.ledger.flush(input.signal);
   if (unwritten !== undefined) problems.push(unwritten);
   return { problems, left: [...plan.left, ...plan.dropped, ...kept] };
+}
+
+/**
+ * What an override took out of management stays so when it is lifted: its manifest is gone, and nothing says that whoever
+ * lifts it wants the object removed.
+ */
+function releaseOverridden({ input }: PassContext, plan: PrunePlan): void {
+  for (const { id, why } of plan.left) {
+    const entry = input.ledger.ledger.get(id);
+    if (why === 'unmanaged' && entry !== undefined && entry.state !== 'unmanaged')
+      input.ledger.put({ ...entry, state: 'unmanaged' });
+  }
 }
 
 /**

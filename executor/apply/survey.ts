@@ -27,6 +27,8 @@ export interface Survey {
   readonly doubtful: ReadonlyMap<string, Problem>;
   /** Kinds, as `apiVersion kind`, that may only be listed namespace by namespace. */
   readonly narrow: ReadonlySet<string>;
+  /** Ids that a person has taken out of management, whether the payload names them or not. */
+  readonly overridden: ReadonlySet<string>;
 }
 
 export type SurveyOutcome =
@@ -57,6 +59,7 @@ export async function survey(input: SurveyInput): Promise<SurveyOutcome> {
   const read = await readLive(client, { release, kinds: [...own, ...former] }, signal);
   if (!read.ok) return { ok: false, problems: read.problems };
   const live = new Map([...read.live].map(([id, object]: [string, KubeObject]) => [id, object.metadata]));
-  const needs = needsOf(items, { release, ledger, live, overridden: input.overridden });
-  return { ok: true, survey: { live, needs, kinds, doubtful, narrow: read.narrow } };
+  const { overridden } = input;
+  const needs = needsOf(items, { release, ledger, live, overridden });
+  return { ok: true, survey: { live, needs, kinds, doubtful, narrow: read.narrow, overridden } };
 }

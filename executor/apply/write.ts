@@ -1,14 +1,16 @@
 /** Writes one object that was judged. A create must answer 201, an update carries the UID that the ledger owns. */
 
-import { annotations, managers } from '../../constructs/api/constants.ts';
+import { annotations, labels, managers } from '../../constructs/api/constants.ts';
 import type { Clock } from '../../constructs/lib/clock.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
 import { WaitTimeout, waitFor } from '../../constructs/lib/wait.ts';
 import type { KubeClient } from '../kube/client.ts';
+import { isOurApply } from '../kube/managedfields.ts';
 import type { ApplyOutcome } from '../kube/outcome.ts';
 import { describeRef, type KubeObject, type ObjectMeta, resourceVersionOf, uidOf } from '../kube/types.ts';
 import type { Judged } from './dryrun.ts';
 import { itemRef } from './items.ts';
+import { letGo } from './let-go.ts';
 import { namespaceTrouble } from './namespace.ts';
 import { heldSince } from './need.ts';
 import { foreignOwner } from './ownership.ts';
@@ -91,11 +93,26 @@ async function create(judged: Judged, deps: WriteDeps, result: WriteResult = 'cr
   if (answer.type === 'created') return { ok: true, result, uid: uidOf(answer.object), answer: answer.object };
   if (!('object' in answer)) return failed(judged, answer);
   // The first attempt of this very call may have created it while its reply was lost.
-  if (answer.retried) return { ok: true, result, uid: uidOf(answer.object), answer: answer.object };
+  if (answer.retried && isOfThisAge(answer.object))
+    return { ok: true, result, uid: uidOf(answer.object), answer: answer.object };
+  return stranger(judged, answer.object, deps);
+}
+
+/** Whether what we applied is as old as the object: it was made by that. An apply that changes nothing keeps its time. */
+function isOfThisAge({ metadata: { managedFields = [], creationTimestamp } }: KubeObject): boolean {
+  const applied = managedFields.find(isOurApply)?.time;
+  return applied !== undefined && Date.parse(applied) <= Date.parse(creationTimestamp ?? '');
+}
+
+/** Somebody made it meanwhile. Our marks would say later that it is ours, to be managed and removed: they go at once. */
+async function stranger(judged: Judged, object: KubeObject, deps: WriteDeps): Promise<WriteOutcome> {
+  const release = judged.intent.metadata.labels?.[labels.release] ?? '';
+  const marked = await letGo(itemRef(judged.item), uidOf(object), { ...deps, release });
+  const left = marked === undefined ? '' : `; our marks are still on it: ${marked.message}`;
   return refuse(
     judged,
     'AlreadyExists',
-    `it appeared between the dry run and the write (UID ${uidOf(answer.object)}); fields that nobody else held were set`,
+    `it appeared between the dry run and the write (UID ${uidOf(object)}); fields that nobody else held were set${left}`,
     false,
     'look who made it; delete it, or take it out of the payload',
   );

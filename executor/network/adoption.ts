@@ -6,7 +6,8 @@ import { installationEntryOf, type NetworkSnapshot } from './snapshot.ts';
 
 /**
  * The rules of an adoption, while there is one: the first payload of all takes over what it names, and a pass of the accepted
- * payload ends what was begun. Later payloads find nothing to adopt.
+ * payload ends what was begun. Later payloads find nothing to adopt. Whose fields may be taken is the word of the payload,
+ * which was signed and approved; what the live object says since can only take managers off that list, or stop it.
  */
 export function adoptionRules(
   { content, previous, purpose }: Pick<DomainTarget, 'content' | 'previous' | 'purpose'>,
@@ -14,12 +15,13 @@ export function adoptionRules(
 ): AdoptionRules | undefined {
   const entry = installationEntryOf(content);
   const { enabled, selector, takeManagers } = installation?.spec.adoption ?? {};
-  if (entry === undefined || installation === undefined || enabled !== true || selector === undefined) return undefined;
+  if (entry?.adoption === undefined || installation === undefined) return undefined;
+  if (enabled !== true || selector === undefined) return undefined;
   return {
     ids: purpose === 'accept' && previous === undefined ? adoptableIds(content) : new Set(),
     namespace: entry.namespace,
     selector,
-    takeManagers: takeManagers ?? [],
+    takeManagers: entry.adoption.takeManagers.filter((manager) => takeManagers?.includes(manager) === true),
     installationUID: installation.uid,
     version: entry.version,
   };

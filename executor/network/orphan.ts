@@ -12,6 +12,7 @@ import type { KubeClient } from '../kube/client.ts';
 import { describeRef, type KubeObject, refOf, uidOf } from '../kube/types.ts';
 import type { WriteGuard } from '../release/domain.ts';
 import { disown } from './disown.ts';
+import { findStrays } from './orphan-strays.ts';
 
 /** True when the orphaning finalizer is on the object. */
 export const hasOrphanFinalizer = (object: KubeObject): boolean =>
@@ -56,14 +57,16 @@ interface Orphaning {
   readonly release: string;
   readonly namespace: string;
   readonly installationUID: string;
+  readonly installationNamespace: string;
   /** Whether a payload was ever authorised for it: there is a ledger then, and without it nothing is known. */
   readonly authorised: boolean;
   readonly guard: WriteGuard;
 }
 
 /**
- * Strips the owner from every live object of the ledger that names it, in whatever state its entry is. Objects that are
- * gone, or that another owner replaced, are passed over. Answers every problem; after one the installation must stay.
+ * Strips the owner from every live object of the ledger that names it, in whatever state its entry is, and from what carries
+ * the label of the installation although the ledger does not name it. Objects that are gone, or that another owner replaced,
+ * are passed over. Answers every problem; after one the installation must stay.
  */
 export async function orphanObjects(options: Orphaning, signal: AbortSignal): Promise<Problem[]> {
   const { client, release, installationUID, authorised, guard } = options;
@@ -90,6 +93,14 @@ export async function orphanObjects(options: Orphaning, signal: AbortSignal): Pr
             );
       if (problem !== undefined) problems.push(problem);
     }
+  }
+  const known = new Set(opened.store.ledger.keys());
+  const found = await findStrays({ ...options, known }, signal);
+  problems.push(...found.problems);
+  for (const { id, ref } of found.strays) {
+    // Without a UID of the ledger only its marks say that it is ours to write.
+    const left = await disown(ref, { id }, { client, release, owner: installationUID, guard }, signal);
+    if (left !== undefined) problems.push(left);
   }
   return problems;
 }

@@ -269,7 +269,15 @@ export class NetworkReconciler {
     try {
       const authorised = checkpoint !== undefined;
       const problems = await orphanObjects(
-        { client, release, namespace, installationUID: uidOf(object), authorised, guard: granted.guard },
+        {
+          client,
+          release,
+          namespace,
+          installationUID: uidOf(object),
+          installationNamespace: object.metadata.namespace ?? '',
+          authorised,
+          guard: granted.guard,
+        },
         signal,
       );
       if (problems.length > 0) return this.#failed(key, problems);

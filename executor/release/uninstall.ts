@@ -5,6 +5,7 @@
 import { annotations } from '../../constructs/api/constants.ts';
 import {
   approvalOf,
+  type UninstallAction,
   type UninstallObject,
   type UninstallPlan,
   type UninstallRecord,
@@ -17,8 +18,9 @@ import type { Problem } from '../../constructs/lib/problems.ts';
 import { eachLimited } from '../apply/concurrency.ts';
 import { definitionGone } from '../apply/definition.ts';
 import type { LedgerStore } from '../apply/ledger-store.ts';
+import { letGo } from '../apply/let-go.ts';
 import { servedKind } from '../apply/live.ts';
-import { hasMarks } from '../apply/need.ts';
+import { claimant, hasMarks } from '../apply/need.ts';
 import { appliedByUs } from '../apply/ownership.ts';
 import type { Claims } from '../apply/prune.ts';
 import { saysKeep } from '../apply/prune-plan.ts';
@@ -26,7 +28,6 @@ import { removeObject } from '../apply/remove.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { describeRef, type KindRef, type ObjectRef, uidOf } from '../kube/types.ts';
 import type { GuardOutcome, WriteGuard } from './domain.ts';
-import { letGo } from './uninstall-letgo.ts';
 import { readUninstallRecord, writeUninstallRecord } from './uninstall-record.ts';
 
 export interface UninstallDeps {
@@ -207,7 +208,6 @@ async function one(
   { id, uid: known, action }: UninstallObject,
   kinds: Map<string, Promise<KindRef | undefined | Problem>>,
 ): Promise<Problem | undefined> {
-  if (action === 'forget') return undefined;
   const { client } = deps;
   const { release, signal } = target;
   const { group, kind, namespace, name } = parseObjectId(id);
@@ -222,9 +222,9 @@ async function one(
   const uid = known ?? (await marked(deps, ref, id, target));
   if (uid === undefined) return undefined;
   if (typeof uid !== 'string') return uid;
-  const looked = await lookAt(deps, ref, uid, signal);
+  const looked = await lookAt(deps, ref, { uid, release, action }, signal);
   if (looked.type !== 'go') return looked.type === 'gone' ? undefined : looked.problem;
-  if (action === 'letGo' || looked.keep) return letGo(ref, uid, { ...deps, release, signal });
+  if (action !== 'delete' || looked.keep) return letGo(ref, uid, { ...deps, release, signal });
   // Pods go before what they use; other owners are not waited for, since their dependents are no part of the release.
   const propagation = workloadGroups.has(group) ? 'Foreground' : 'Background';
   const outcome = await removeObject(ref, uid, { ...deps, release, signal, propagation, keeps: saysKeep });
@@ -283,13 +283,24 @@ type Looked =
   | { readonly type: 'gone' }
   | { readonly type: 'stays'; readonly problem: Problem };
 
-/** What a person has said on the object itself: a hold stops it, and what is to be kept is kept. */
-async function lookAt({ client }: UninstallDeps, ref: ObjectRef, uid: string, signal: AbortSignal): Promise<Looked> {
+/**
+ * What a person has said on the object itself: a hold stops it, and what is to be kept is kept. What never became ours is of
+ * no concern, unless it bears what we applied: an adoption was cut off before the ledger could say so, or an override took
+ * out what was ours. Its owner would take it along.
+ */
+async function lookAt(
+  { client }: UninstallDeps,
+  ref: ObjectRef,
+  { uid, release, action }: { readonly uid: string; readonly release: string; readonly action: UninstallAction },
+  signal: AbortSignal,
+): Promise<Looked> {
   const found = await client.get(ref, { signal });
   if (found.type === 'absent' || found.type === 'namespaceMissing') return { type: 'gone' };
   if (found.type !== 'found') return { type: 'stays', problem: unavailable(ref, found.message) };
   const { metadata } = found.object;
   if (uidOf(found.object) !== uid) return { type: 'gone' };
+  const ours = appliedByUs(found.object) && claimant(metadata, release) === undefined;
+  if (action === 'forget' && !ours) return { type: 'gone' };
   const by = metadata.annotations?.[annotations.hold];
   if (by !== undefined) return { type: 'stays', problem: held(ref, by) };
   return { type: 'go', keep: saysKeep(metadata) };

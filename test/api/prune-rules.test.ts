@@ -89,6 +89,22 @@ test('what is kept stays, annotation or not, and so does another object of the n
       assert.ok(await bed.get(path), path);
   }));
 
+test('an override in the commit that takes its manifest away: the object is left alone, and stays when it is lifted', () =>
+  withBed(async (bed) => {
+    const { namespace } = bed.names;
+    const executor = bed.executor();
+    await inPlace(bed, [map(bed, 'a'), map(bed, 'b'), map(bed, 'c')]);
+    executor.plan.resetLog();
+    const overrides = [{ group: '', kind: 'ConfigMap', namespace, name: 'b' }];
+    await inPlace(bed, [map(bed, 'a')], { ...roomy, overrides });
+    assert.is(((await bed.ledger())[idOf(bed, 'b')] as JsonObject).state, 'unmanaged');
+    await inPlace(bed, [{ object: configMap(namespace, 'a', { value: 'two' }) }]);
+    const written = payloadMutations(executor.plan, bed.system).map(({ verb, name }) => `${verb} ${name}`);
+    assert.equal(written, ['delete c', 'apply a']);
+    assert.ok(await bed.get(pathOf(bed, 'b')));
+    assert.is(((await bed.ledger())[idOf(bed, 'b')] as JsonObject).state, 'unmanaged');
+  }));
+
 test('a removal beyond the bounds that no accepted plan names waits for the digest of exactly this removal', () =>
   withBed(async (bed) => {
     const executor = bed.executor();

@@ -2,9 +2,19 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import { labels } from '../../constructs/api/constants.ts';
 import type { JsonObject } from '../../constructs/lib/json.ts';
+import { told } from './prune-bed.ts';
 import { payloadMutations, type SliceBed, withBed } from './slice-bed.ts';
-import { type BuiltPayload, buildPayload, configMap, type Manifest, testKey } from './slice-payload.ts';
-import { inPlace, want } from './spans-bed.ts';
+import {
+  type BuiltPayload,
+  buildPayload,
+  configMap,
+  deployment,
+  gate,
+  type Manifest,
+  type PhaseInput,
+  testKey,
+} from './slice-payload.ts';
+import { inPlace, ready, want } from './spans-bed.ts';
 
 /** What a stranger made before a create-only manifest named it: it is theirs, whatever a later payload says of it. */
 
@@ -79,6 +89,39 @@ test('a payload that means to manage it is refused, and nothing is written', () 
     const written = payloadMutations(executor.plan, bed.system).filter(({ dryRun }) => dryRun !== true);
     assert.equal(written, []);
     for (const name of names) assert.is((await bed.ledger())[idOf(bed, name)]?.state, 'unmanaged', name);
+  }));
+
+test('what somebody makes while an earlier phase waits keeps no mark of ours, and stays when it leaves the payload', () =>
+  withBed(async (bed) => {
+    bed.executor();
+    const { namespace, release } = bed.names;
+    const first = {
+      name: 'one',
+      gates: [gate('WorkloadsReady', 'one')],
+      manifests: [{ object: deployment(namespace, 'server', 2) }],
+    };
+    const second = { name: 'two', manifests: [{ object: configMap(namespace, 'late', { ours: 'one' }) }] };
+    const build = (phases: PhaseInput[]): Promise<BuiltPayload> => buildPayload({ release, key: testKey, phases });
+    await want(bed, await build([first, second]));
+    await bed.untilStatus(
+      'the first phase to wait',
+      (s) => Object.keys(s.raw.phases?.[0]?.gates?.[0] ?? {}).length > 0,
+    );
+    await bed.server.admin.expect('POST', `/api/v1/namespaces/${namespace}/configmaps`, {
+      body: configMap(namespace, 'late', { value: 'theirs' }),
+      query: { fieldManager: 'kubectl-create' },
+    });
+    await ready(bed, 2);
+    await told(bed, 'AlreadyExists');
+    const found = await bed.get(pathOf(bed, 'late'));
+    const { labels: labelled = {}, annotations = {}, ownerReferences = [] } = (found?.metadata ?? {}) as JsonObject;
+    assert.not.match(JSON.stringify([labelled, annotations, ownerReferences]), 'keelson');
+    assert.is((found?.data as JsonObject | undefined)?.value, 'theirs');
+    const without = await build([first]);
+    await want(bed, without, { approval: { mode: 'never' } });
+    await inPlace(bed, without);
+    assert.is(((await bed.get(pathOf(bed, 'late')))?.data as JsonObject | undefined)?.value, 'theirs');
+    assert.is((await bed.ledger())[idOf(bed, 'late')], undefined);
   }));
 
 test.run();

@@ -1,10 +1,11 @@
 import { test } from 'uvu';
 import * as assert from 'uvu/assert';
-import { annotations } from '../../constructs/api/constants.ts';
+import { annotations, configMapNames, labels, managers } from '../../constructs/api/constants.ts';
+import { orphanObjects } from '../../executor/network/orphan.ts';
 import { startApiServer } from '../apiserver/server.ts';
 import { crashTransport } from '../faults/crash.ts';
 import type { RequestRecord } from '../faults/plan.ts';
-import { until } from './kubeBed.ts';
+import { edgeOf, until } from './kubeBed.ts';
 import { is, payloadMutations, type SliceBed, sliceBed } from './slice-bed.ts';
 import { type BuiltPayload, buildPayload, configMap, testKey } from './slice-payload.ts';
 import { isLetGo, phasesOf, uninstaller } from './uninstall-bed.ts';
@@ -258,6 +259,81 @@ async function diesAtEveryWrite(mode: 'orphan' | 'delete'): Promise<void> {
 
 for (const mode of ['orphan', 'delete'] as const)
   test(`${mode}: it gets done by processes of which each dies after a single write`, () => diesAtEveryWrite(mode));
+
+test('an adoption that died before the ledger could say so: what bears our marks is let go all the same', async () => {
+  const { bed, paths } = await installed();
+  const { names, system } = bed;
+  try {
+    const first = bed.executor();
+    await ready(bed);
+    await first.stop();
+    const path = `/api/v1/namespaces/${system}/configmaps/${configMapNames.ledger(names.release, 0)}`;
+    const { body } = await server.admin.expect('GET', path);
+    const entries: Loose[] = JSON.parse(body.data['entries.json']);
+    const text = JSON.stringify(entries.map((entry) => ({ ...entry, state: 'adopting' })));
+    const metadata = { name: body.metadata.name, labels: body.metadata.labels, annotations: body.metadata.annotations };
+    await server.admin.expect('PATCH', path, {
+      body: { apiVersion: 'v1', kind: 'ConfigMap', metadata, data: { 'entries.json': text } },
+      type: 'application/apply-patch+yaml',
+      query: { fieldManager: managers.objects },
+    });
+    const before = await snapshot(bed, paths);
+    const { digest, steps } = await planOf(bed, '--delete');
+    const actions = steps.flatMap(({ objects }: Loose) => objects.map(({ action }: Loose) => action));
+    assert.equal([...new Set(actions)], ['forget']);
+    const executor = bed.executor();
+    const said = await uninstall(bed, '--delete', '--approve', digest);
+    assert.is(said.code, 0, said.err);
+    for (const [name, at] of Object.entries(paths)) isLetGo(await bed.get(at), before.get(name), name);
+    assert.equal(deletes(payloadMutations(executor.plan, system)), []);
+    await nothingStands(bed);
+  } finally {
+    await bed.close();
+  }
+});
+
+test('what the ledger has lost outlives its owner, and the garbage collector takes the rest', async () => {
+  const { admin } = server;
+  const maps = '/api/v1/namespaces/default/configmaps';
+  const { body: owner } = await admin.expect('POST', maps, { body: configMap('default', 'installation') });
+  const { uid } = owner.metadata;
+  const ownerReferences = [{ apiVersion: 'v1', kind: 'ConfigMap', name: 'installation', uid }];
+  const owned = (name: string, more: Loose) => ({
+    ...configMap('default', name),
+    metadata: { name, namespace: 'default', ownerReferences, ...more },
+  });
+  const release = 'network-lost';
+  const marks = {
+    labels: { [labels.release]: release, [labels.installationUID]: uid },
+    annotations: { [annotations.id]: '/ConfigMap/default/lost' },
+  };
+  const { body: lost } = await admin.expect('PATCH', `${maps}/lost`, {
+    body: owned('lost', marks),
+    type: 'application/apply-patch+yaml',
+    query: { fieldManager: managers.objects },
+  });
+  await admin.expect('POST', maps, { body: owned('canary', {}) });
+  const { client, transport } = edgeOf(server);
+  const problems = await orphanObjects(
+    {
+      client,
+      release,
+      namespace: 'default',
+      installationUID: uid,
+      installationNamespace: 'default',
+      authorised: false,
+      guard: { check: () => undefined, release: () => Promise.resolve() },
+    },
+    AbortSignal.timeout(60_000),
+  );
+  await transport.close();
+  assert.equal(problems, []);
+  await admin.expect('DELETE', `${maps}/installation`);
+  await until('what is not ours to go', async () => (await admin.request('GET', `${maps}/canary`)).status === 404);
+  const { body: live } = await admin.expect('GET', `${maps}/lost`);
+  assert.equal([live.metadata.uid, live.data], [lost.metadata.uid, lost.data]);
+  assert.equal([live.metadata.ownerReferences, live.metadata.deletionTimestamp], [undefined, undefined]);
+});
 
 test.after(async () => {
   await server.stop();

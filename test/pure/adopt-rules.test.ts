@@ -149,4 +149,23 @@ test('the rules: of the first payload, and afterwards only to end what was begun
   assert.is(adoptionRules({ content, purpose: 'accept' }, off as unknown as NetworkSnapshot), undefined);
 });
 
+test('whose fields are taken is what the payload says; the live object can take managers off that list, and add none', () => {
+  const of = (signed: string[] | undefined, live: string[] | undefined) => {
+    const spec = { adoption: { enabled: true, selector: rules.selector, takeManagers: live } };
+    const snapshot = { installation: { uid: 'uid-i', spec }, nodes: [] } as unknown as NetworkSnapshot;
+    const content = adopting(signed);
+    const previous = { digest: sha, content, completed: false };
+    const found = (['accept', 'enforce'] as const).map((purpose) =>
+      adoptionRules({ content, purpose, previous }, snapshot),
+    );
+    assert.equal(found[0], found[1]);
+    return found[0]?.takeManagers;
+  };
+  assert.equal(of(['helm'], ['helm', 'kubectl-client-side-apply']), ['helm'], 'edited while it is under way');
+  assert.equal(of(['helm', 'kubectl'], ['kubectl']), ['kubectl']);
+  assert.equal(of(['helm'], undefined), []);
+  assert.equal(of([], ['helm']), []);
+  assert.is(of(undefined, ['helm']), undefined, 'a payload that adopts nothing');
+});
+
 test.run();

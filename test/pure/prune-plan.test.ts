@@ -108,6 +108,18 @@ test('without a recorded UID only the marks of the object itself prove it ours; 
   assert.equal([plan.remove, ids(plan.vanished)], [[], [unseen.id]]);
 });
 
+test('what an override takes out of management stays, and in the ledger; what is gone under it is none', () => {
+  const [one, two] = many(2) as [LedgerEntry, LedgerEntry];
+  const overridden = new Set([one.id]);
+  for (const state of ['applied', 'pruning', 'intended'] as const) {
+    const planned = new Set([one.id, two.id]);
+    const plan = prunePlan(inputOf([{ ...one, state }, two], { overridden, planned, unbounded: true }));
+    assert.equal(plan.left, [{ id: one.id, why: 'unmanaged' }], state);
+    assert.equal([ids(plan.remove), plan.dropped], [[two.id], []]);
+  }
+  assert.equal(ids(prunePlan(inputOf([one], { overridden, live: new Map() })).vanished), [one.id]);
+});
+
 const kinds: [string, string][] = [
   ['v1', 'Namespace'],
   ['apiextensions.k8s.io/v1', 'CustomResourceDefinition'],
@@ -138,6 +150,7 @@ const anyObject = fc.record({
   wanted: fc.boolean(),
   planned: fc.boolean(),
   heir: fc.boolean(),
+  overridden: fc.boolean(),
 });
 
 type One = typeof anyObject extends fc.Arbitrary<infer T> ? T : never;
@@ -191,6 +204,7 @@ const anyInput = fc
       wanted: new Set(where(({ wanted }) => wanted)),
       live: new Map(rows.flatMap(({ of, live }) => (live === undefined ? [] : [[of.id, live]]))),
       planned: new Set(where(({ planned }) => planned)),
+      overridden: new Set(where(({ overridden }) => overridden)),
       heirs: new Map(where(({ heir }) => heir).map((id) => [id, 'manifests-other'])),
       policy: { enabled, maxCount, maxPercent },
       ...more,
@@ -208,7 +222,7 @@ test('the planner never names what is wanted, unmanaged, kept, held, handed over
         assert.ok(uid !== undefined && uid === live?.uid && (of.uid ?? uid) === uid);
         if (of.uid === undefined) assert.is(live?.annotations?.[annotations.id], id);
         assert.ok([release, undefined].includes(live?.labels?.[labels.release]));
-        assert.not.ok(input.heirs?.has(id));
+        assert.not.ok(input.heirs?.has(id) || input.overridden?.has(id));
         assert.not.ok(groupKindOfId(id) === '/PersistentVolumeClaim');
         const notes = live?.annotations ?? {};
         assert.equal(

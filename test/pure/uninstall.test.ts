@@ -15,11 +15,11 @@ import {
 } from '../../constructs/api/uninstall.ts';
 import { systemClock } from '../../constructs/lib/clock.ts';
 import type { JsonObject } from '../../constructs/lib/json.ts';
+import { cutDown, marksLeft, marksOf } from '../../executor/apply/let-go.ts';
 import { createClient, type KubeClient } from '../../executor/kube/client.ts';
 import type { ManagedFieldsEntry } from '../../executor/kube/types.ts';
 import { networkDomain } from '../../executor/network/domain.ts';
 import { isApproved } from '../../executor/release/uninstall.ts';
-import { cutDown, marksLeft, marksOf } from '../../executor/release/uninstall-letgo.ts';
 import { digest, sha } from './executor-support.ts';
 import { discoveryAnswer, scriptedTransport, statusOf } from './fakeTransport.ts';
 

@@ -2,7 +2,7 @@
  * Letting go of one object: it stays as it is, and nothing on it says any more that it was ours. No value of it changes,
  * and no payload is needed: our entry of managedFields is cut down to the marks, and an apply of nothing takes these off.
  */
-import { annotations, labels, managedByValue, managers } from '../../constructs/api/constants.ts';
+import { annotations, labels, managedByValue, managers, networkApiVersion } from '../../constructs/api/constants.ts';
 import { deepEqual, isObject, type JsonObject, type JsonValue } from '../../constructs/lib/json.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
 import type { KubeClient } from '../kube/client.ts';
@@ -53,13 +53,18 @@ export function cutDown(entries: readonly ManagedFieldsEntry[]): ManagedFieldsEn
   });
 }
 
-/** Marks that are still on an object. Pure. */
-export function marksLeft({ labels: labelled = {}, annotations: noted = {} }: ObjectMeta): string[] {
+/** An installation as an owner: when it is deleted, it takes along what still names it. */
+const isInstallation = (owner: JsonValue): boolean => isObject(owner) && owner.apiVersion === networkApiVersion;
+
+/** Marks and owners that are still on an object. Pure. */
+export function marksLeft({ labels: labelled = {}, annotations: noted = {}, ownerReferences }: ObjectMeta): string[] {
+  const owned = Array.isArray(ownerReferences) && ownerReferences.some((owner) => isInstallation(owner));
   return [
     ...Object.keys(labelled).filter(
       (key) => isMark(key) || (key === labels.managedBy && labelled[key] === managedByValue),
     ),
     ...Object.keys(noted).filter(isMark),
+    ...(owned ? ['metadata.ownerReferences'] : []),
   ];
 }
 
@@ -150,6 +155,6 @@ function stillMarked(ref: ObjectRef, { metadata }: KubeObject): Problem | undefi
     reason: 'MarksNotRemoved',
     message: `another manager holds ${left.join(', ')}`,
     object: describeRef(ref),
-    remedy: 'remove these labels and annotations by hand; nothing was deleted',
+    remedy: 'remove these labels, annotations and owners by hand; nothing was deleted',
   };
 }
