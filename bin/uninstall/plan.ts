@@ -5,7 +5,7 @@ import { table } from '../output.ts';
 const words: Readonly<Record<UninstallAction, string>> = {
   delete: 'delete',
   letGo: 'let go: it stays, without an owner and without our marks',
-  forget: 'leave: it never became ours',
+  forget: 'leave: it is not ours; marks that we may have left on it are taken off',
 };
 
 /** What an uninstall does not do, and a person may want to. */
