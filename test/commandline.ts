@@ -2,7 +2,7 @@
 import * as assert from 'uvu/assert';
 import type { ExitCode } from '../bin/invocation.ts';
 import { main } from '../bin/program.ts';
-import { systemClock } from '../constructs/lib/clock.ts';
+import { type Clock, systemClock } from '../constructs/lib/clock.ts';
 
 /** What came of a command. */
 export interface Said {
@@ -19,6 +19,8 @@ export interface Desk {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Cancels the command; by itself it ends after two minutes. */
   readonly signal?: AbortSignal;
+  /** By default that of the machine. */
+  readonly clock?: Clock;
 }
 
 const limitMs = 120_000;
@@ -26,14 +28,14 @@ const limitMs = 120_000;
 /** Runs `keelson ARGS`. Nothing throws that a command would have told. */
 export async function runKeelson(
   args: readonly string[],
-  { cwd, env, signal = AbortSignal.timeout(limitMs) }: Desk,
+  { cwd, env, signal = AbortSignal.timeout(limitMs), clock = systemClock }: Desk,
 ): Promise<Said> {
   const out: string[] = [];
   const err: string[] = [];
   const code = await main(args, {
     env,
     cwd,
-    clock: systemClock,
+    clock,
     random: Math.random,
     signal,
     out: (text) => void out.push(text),

@@ -40,6 +40,13 @@ export interface Ledger {
   isReserved(address: AddressView): boolean;
 }
 
+/** The claim that the address names; undefined when it is gone, or another one has its name. */
+export function holderOf(ledger: Ledger, { claimRef }: AddressView): ClaimView | undefined {
+  if (claimRef === undefined) return undefined;
+  const claim = ledger.claim(claimKey(claimRef));
+  return claim === undefined || (claimRef.uid !== '' && claimRef.uid !== claim.uid) ? undefined : claim;
+}
+
 /** An object before and after; either may be absent. */
 export interface LedgerChange<Any extends View = LedgerView> {
   readonly before: Any | undefined;

@@ -3,7 +3,7 @@
  * and no payload is needed: our entry of managedFields is cut down to the marks, and an apply of nothing takes these off.
  */
 import { annotations, labels, managedByValue, managers, networkApiVersion } from '../../constructs/api/constants.ts';
-import { deepEqual, isObject, type JsonObject, type JsonValue } from '../../constructs/lib/json.ts';
+import { deepEqual, isObject, type JsonObject, type JsonValue, objectsOf } from '../../constructs/lib/json.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { isOurApply } from '../kube/managedfields.ts';
@@ -54,11 +54,11 @@ export function cutDown(entries: readonly ManagedFieldsEntry[]): ManagedFieldsEn
 }
 
 /** An installation as an owner: when it is deleted, it takes along what still names it. */
-const isInstallation = (owner: JsonValue): boolean => isObject(owner) && owner.apiVersion === networkApiVersion;
+const isInstallation = ({ apiVersion }: JsonObject): boolean => apiVersion === networkApiVersion;
 
 /** Marks and owners that are still on an object. Pure. */
 export function marksLeft({ labels: labelled = {}, annotations: noted = {}, ownerReferences }: ObjectMeta): string[] {
-  const owned = Array.isArray(ownerReferences) && ownerReferences.some((owner) => isInstallation(owner));
+  const owned = objectsOf(ownerReferences).some(isInstallation);
   return [
     ...Object.keys(labelled).filter(
       (key) => isMark(key) || (key === labels.managedBy && labelled[key] === managedByValue),

@@ -1,7 +1,7 @@
 /** What is live of a release: one list per kind, by label, metadata alone or whole. */
 import { labels } from '../../constructs/api/constants.ts';
 import type { Ledger } from '../../constructs/api/ledger.ts';
-import { isObject } from '../../constructs/lib/json.ts';
+import { type JsonObject, objectOf, objectsOf } from '../../constructs/lib/json.ts';
 import { groupOf, objectId, parseObjectId } from '../../constructs/lib/names.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
 import type { KubeClient } from '../kube/client.ts';
@@ -72,7 +72,7 @@ export async function servedKind(
   const answer = await client.getPath(`/apis/${encodeURIComponent(group)}`, { signal });
   if (answer.type === 'absent') return { found: undefined };
   if (answer.type !== 'text') return { problem: { reason: 'ApiUnavailable', message: answer.message } };
-  for (const apiVersion of versionsOf(answer.text)) {
+  for (const apiVersion of versionsOf(objectOf(JSON.parse(answer.text)))) {
     const resource = await client.resource({ apiVersion, kind }, { signal });
     if (resource.type === 'resource') return { found: { apiVersion, kind } };
     if (resource.type !== 'kindAbsent') return { problem: { reason: 'ApiUnavailable', message: resource.message } };
@@ -80,12 +80,10 @@ export async function servedKind(
   return { found: undefined };
 }
 
-function versionsOf(text: string): string[] {
-  const group: unknown = JSON.parse(text);
-  if (!isObject(group)) return [];
-  const preferred = isObject(group.preferredVersion) ? group.preferredVersion.groupVersion : undefined;
-  const all = (Array.isArray(group.versions) ? group.versions : []).filter(isObject).map((v) => v.groupVersion);
-  return [...new Set([preferred, ...all])].filter((version) => typeof version === 'string');
+/** Versions of an `APIGroup`, the one that it prefers first. */
+export function versionsOf({ preferredVersion, versions }: JsonObject): string[] {
+  const all = [objectOf(preferredVersion), ...objectsOf(versions)].map(({ groupVersion }) => groupVersion);
+  return [...new Set(all)].filter((version) => typeof version === 'string');
 }
 
 export interface LiveQuery {

@@ -42,7 +42,7 @@ function text(value: unknown): string {
 }
 
 /** Resources by kind, from an `APIResourceList`. */
-function readResourceList(apiVersion: string, list: JsonObject): Map<string, Resource> {
+export function readResourceList(apiVersion: string, list: JsonObject): Map<string, Resource> {
   const entries = (Array.isArray(list.resources) ? list.resources : []).filter(isObject);
   const names = new Set(entries.map((entry) => text(entry.name)));
   const byKind = new Map<string, Resource>();

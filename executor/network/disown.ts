@@ -3,7 +3,7 @@
  * field is handed to a manager that holds nothing but it, and an apply of nothing by that manager takes it off; whatever
  * else is ours stays ours.
  */
-import { isObject, type JsonObject } from '../../constructs/lib/json.ts';
+import { isObject, type JsonObject, objectsOf } from '../../constructs/lib/json.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
 import { hasMarks } from '../apply/need.ts';
 import { appliedByUs } from '../apply/ownership.ts';
@@ -14,6 +14,7 @@ import {
   describeRef,
   type KubeObject,
   type ManagedFieldsEntry,
+  type ObjectMeta,
   type ObjectRef,
   resourceVersionOf,
   uidOf,
@@ -78,10 +79,9 @@ export interface Disowning {
 /** How often an object may change between a look and the write that was decided on it. */
 const mostRounds = 5;
 
-const names = (object: KubeObject, owner: string): boolean => {
-  const { ownerReferences } = object.metadata;
-  return Array.isArray(ownerReferences) && ownerReferences.some((one) => isObject(one) && one.uid === owner);
-};
+/** Whether an object names this owner. Pure. */
+export const isOwnedBy = ({ ownerReferences }: ObjectMeta, owner: string): boolean =>
+  objectsOf(ownerReferences).some(({ uid }) => uid === owner);
 
 /**
  * Takes the owner off the object of this ledger id, if it names it. Answers why it still does; an object that is gone, or
@@ -100,7 +100,7 @@ export async function disown(
     if (found.type === 'absent' || found.type === 'namespaceMissing' || found.type === 'kindAbsent') return undefined;
     if (found.type !== 'found') return stays(ref, found);
     const { object } = found;
-    if (!names(object, owner)) return undefined;
+    if (!isOwnedBy(object.metadata, owner)) return undefined;
     // What somebody put in its place with the same owner would go along with it, and is not ours to write.
     if (uidOf(object) !== uid && !(hasMarks(object.metadata, id, release) && appliedByUs(object)))
       return stays(ref, { type: 'notOurs', message: 'an object that is not ours has this name, and the same owner' });
@@ -146,7 +146,7 @@ async function take(
   if (outcome.type === 'gone') return undefined;
   if (outcome.type === 'stale' || outcome.type === 'unavailable') return { again: outcome.message };
   if (!('object' in outcome)) return stays(ref, outcome);
-  return names(outcome.object, owner) ? heldByOthers(ref, outcome.object, owner) : undefined;
+  return isOwnedBy(outcome.object.metadata, owner) ? heldByOthers(ref, outcome.object, owner) : undefined;
 }
 
 function heldByOthers(ref: ObjectRef, object: KubeObject, owner: string): Problem {

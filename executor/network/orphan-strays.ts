@@ -3,12 +3,16 @@
  * uninstall has taken it out. The garbage collector knows owners alone, so that it would take these along.
  */
 import { labels } from '../../constructs/api/constants.ts';
-import { isObject } from '../../constructs/lib/json.ts';
+import { objectsOf } from '../../constructs/lib/json.ts';
 import { groupOf, objectId } from '../../constructs/lib/names.ts';
 import type { Problem } from '../../constructs/lib/problems.ts';
 import { eachLimited } from '../apply/concurrency.ts';
+import { versionsOf } from '../apply/live.ts';
+import { parseObject } from '../kube/classify.ts';
 import type { KubeClient } from '../kube/client.ts';
-import type { KindRef, ObjectMeta, ObjectRef } from '../kube/types.ts';
+import { readResourceList } from '../kube/discovery.ts';
+import type { KindRef, ObjectRef } from '../kube/types.ts';
+import { isOwnedBy } from './disown.ts';
 
 interface Stray {
   readonly id: string;
@@ -24,43 +28,14 @@ interface Asked {
   readonly known: ReadonlySet<string>;
 }
 
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
-
-const listOf = (text: string, member: string): readonly unknown[] => {
-  const value = parsed(text);
-  return isObject(value) && Array.isArray(value[member]) ? value[member] : [];
-};
-
 /** Versions of all groups, that which each prefers first, from an `APIGroupList`. Pure. */
-export function groupVersions(text: string): string[] {
-  const found = listOf(text, 'groups').flatMap((group): unknown[] => {
-    if (!isObject(group)) return [];
-    const preferred = isObject(group.preferredVersion) ? group.preferredVersion.groupVersion : undefined;
-    const all = (Array.isArray(group.versions) ? group.versions : []).filter(isObject);
-    return [preferred, ...all.map(({ groupVersion }) => groupVersion)];
-  });
-  return [...new Set(found)].filter((version) => typeof version === 'string');
-}
+export const groupVersions = (text: string): string[] => objectsOf(parseObject(text)?.groups).flatMap(versionsOf);
 
 /** Kinds that live in namespaces and can be listed and written, from an `APIResourceList`. Pure. */
-export function namespacedKinds(apiVersion: string, text: string): KindRef[] {
-  return listOf(text, 'resources').flatMap((resource): KindRef[] => {
-    if (!isObject(resource) || resource.namespaced !== true || typeof resource.kind !== 'string') return [];
-    const verbs = Array.isArray(resource.verbs) ? resource.verbs : [];
-    const whole = typeof resource.name === 'string' && !resource.name.includes('/');
-    return whole && verbs.includes('list') && verbs.includes('patch') ? [{ apiVersion, kind: resource.kind }] : [];
-  });
-}
-
-/** Whether an object names this owner. Pure. */
-export const isOwnedBy = ({ ownerReferences }: ObjectMeta, owner: string): boolean =>
-  Array.isArray(ownerReferences) && ownerReferences.some((one) => isObject(one) && one.uid === owner);
+export const namespacedKinds = (apiVersion: string, text: string): KindRef[] =>
+  [...readResourceList(apiVersion, parseObject(text) ?? {}).values()]
+    .filter(({ namespaced, verbs }) => namespaced && verbs.includes('list') && verbs.includes('patch'))
+    .map(({ kind }) => ({ apiVersion, kind }));
 
 const untold = (what: string, message: string): Problem => ({
   reason: 'ApiUnavailable',

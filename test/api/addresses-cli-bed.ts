@@ -3,7 +3,6 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Registry } from 'prom-client';
-import { main } from '../../bin/program.ts';
 import { type Clock, systemClock } from '../../constructs/lib/clock.ts';
 import { coreWorker } from '../../executor/addresses/core/core-worker.ts';
 import { metallbWorker } from '../../executor/addresses/metallb/metallb-worker.ts';
@@ -42,20 +41,7 @@ export function person(kubeconfig: string): Person {
   return {
     folder,
     keelson: (...args) => runKeelson([...args, '--kubeconfig', kubeconfig], { cwd: folder, env }),
-    async hurried(...args) {
-      const [out, err]: [string[], string[]] = [[], []];
-      const code = await main([...args, '--kubeconfig', kubeconfig], {
-        env,
-        cwd: folder,
-        clock: hurriedClock,
-        random: Math.random,
-        signal: AbortSignal.timeout(60_000),
-        out: (text) => void out.push(text),
-        err: (text) => void err.push(text),
-        terminal: false,
-      });
-      return { code, out: out.join('\n'), err: err.join('\n') };
-    },
+    hurried: (...args) => runKeelson([...args, '--kubeconfig', kubeconfig], { cwd: folder, env, clock: hurriedClock }),
     leave: () => rmSync(folder, { recursive: true, force: true }),
   };
 }

@@ -16,6 +16,9 @@ const never = new AbortController().signal;
 /** Tests that begin with an empty ledger. */
 export function races(test: Test, at: CommandPlace): void {
   const { server, namespace, place } = at;
+  const path = (name: string): string => `/api/v1/namespaces/${namespace}/services/${name}`;
+  const patch = (where: string, body: object): Promise<unknown> =>
+    server.admin.expect('PATCH', where, { body, type: 'application/merge-patch+json' });
 
   /** Adopts a Service; right before the first request that matches somebody else does something. @returns what it told. */
   async function interrupted(
@@ -82,9 +85,6 @@ export function races(test: Test, at: CommandPlace): void {
   });
 
   test('an address that its Service lets go while the claim is waited for is not recorded', async () => {
-    const path = (name: string): string => `/api/v1/namespaces/${namespace}/services/${name}`;
-    const patch = (where: string, body: object): Promise<unknown> =>
-      server.admin.expect('PATCH', where, { body, type: 'application/merge-patch+json' });
     const looksAt =
       (name: string) =>
       ({ method, path: where }: TransportRequest): boolean =>
@@ -110,9 +110,6 @@ export function races(test: Test, at: CommandPlace): void {
   });
 
   test('a Service that is written in that moment is looked at again: its status passes, another pin does not', async () => {
-    const path = (name: string): string => `/api/v1/namespaces/${namespace}/services/${name}`;
-    const patch = (where: string, body: object): Promise<unknown> =>
-      server.admin.expect('PATCH', where, { body, type: 'application/merge-patch+json' });
     const annotates =
       (name: string) =>
       ({ method, path: where }: TransportRequest): boolean =>

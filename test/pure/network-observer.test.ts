@@ -9,7 +9,7 @@ import { digestsOf, enforcedPart } from '../../executor/network/enforced.ts';
 import { Observer } from '../../executor/network/observer.ts';
 import { installationStatus } from '../../executor/network/status.ts';
 import type { ClusterLook } from '../../executor/observe/expect.ts';
-import { installation } from './network-support.ts';
+import { checkpointAt, installation } from './network-support.ts';
 import { centralNodes, clusterLook } from './observe-look-support.ts';
 import { answer, centralFacts, chassisFacts, drainFacts, podOf } from './observe-support.ts';
 import { VirtualClock } from './virtualClock.ts';
@@ -241,13 +241,7 @@ test('E9: what was seen of one installation holds until its turn comes again, ho
 function changed(accepted: SpecInput, live: SpecInput, kept = true): KubeObject {
   const before = installation(accepted);
   const digest = digestsOf(before).live;
-  const applyCheckpoint = {
-    specDigest: digest,
-    manifestDigest: digest,
-    baseDigest: digest,
-    payloadDigest: digest,
-    recordedAt: '2026-01-01T00:00:00Z',
-  };
+  const applyCheckpoint = checkpointAt(digest);
   const enforced = enforcedPart({ ...before, status: { applyCheckpoint } }, installationSpec.parse(before.spec));
   return installation(live, { nodes, applyCheckpoint, ...(kept ? enforced : {}) });
 }

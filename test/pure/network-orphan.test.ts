@@ -2,8 +2,9 @@ import { test } from 'uvu';
 import * as assert from 'uvu/assert';
 import type { LedgerEntry } from '../../constructs/api/ledger.ts';
 import type { KubeObject } from '../../executor/kube/types.ts';
+import { isOwnedBy } from '../../executor/network/disown.ts';
 import { orphanObjects } from '../../executor/network/orphan.ts';
-import { groupVersions, isOwnedBy, namespacedKinds } from '../../executor/network/orphan-strays.ts';
+import { groupVersions, namespacedKinds } from '../../executor/network/orphan-strays.ts';
 import { digest, sha } from './executor-support.ts';
 import { adopted, owner, ownersModel, release, system } from './owners-model.ts';
 

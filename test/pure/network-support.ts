@@ -29,3 +29,12 @@ export const installation = (spec: Parameters<typeof specOf>[0] = {}, status: Js
   spec: specOf(spec) as unknown as JsonObject,
   status,
 });
+
+/** A checkpoint that a status may hold, of a specification. */
+export const checkpointAt = (digest: string): JsonObject => ({
+  specDigest: digest,
+  manifestDigest: digest,
+  baseDigest: digest,
+  payloadDigest: digest,
+  recordedAt: '2026-01-01T00:00:00Z',
+});

@@ -17,6 +17,7 @@ import { inClusterPeers } from '../../executor/peer/in-cluster.ts';
 import { observePeer } from '../../executor/peer/observe.ts';
 import type { PeerProvider, PeerRequest } from '../../executor/peer/provider.ts';
 import { makeExecutorPair } from '../../executor/pki/certificates.ts';
+import { checkpointAt } from './network-support.ts';
 import {
   closeAll,
   hour,
@@ -213,13 +214,7 @@ test('a server that hangs up on our certificate is not taken for one that fits',
 function acceptedWith(object: KubeObject, accepted: JsonObject): KubeObject {
   const { apiVersion, kind } = object;
   const digest = specDigest({ apiVersion, kind }, accepted);
-  const applyCheckpoint = {
-    specDigest: digest,
-    manifestDigest: digest,
-    baseDigest: digest,
-    payloadDigest: digest,
-    recordedAt: '2026-01-01T00:00:00Z',
-  };
+  const applyCheckpoint = checkpointAt(digest);
   const then = { ...object, spec: accepted, status: { applyCheckpoint } };
   const spec = readInstallation(then).installation?.spec;
   assert.ok(spec);

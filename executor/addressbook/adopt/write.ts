@@ -1,6 +1,6 @@
 /** The writes of an adoption: one object each, in the version that was looked at, and never over what is not as it was planned. */
 import { addressAnnotations } from '../../../constructs/api/addresses.ts';
-import { type IPAddress, readIP } from '../../../constructs/lib/ip.ts';
+import { readIP } from '../../../constructs/lib/ip.ts';
 import { isObject, type JsonObject, objectOf } from '../../../constructs/lib/json.ts';
 import type { Problem } from '../../../constructs/lib/problems.ts';
 import { readLedgerObject } from '../../addresses/objects.ts';
@@ -66,11 +66,12 @@ function judge(plan: AdoptPlan, { step, object }: AdoptStep, live: KubeObject): 
   return judgeService(plan, object, live);
 }
 
-function judgeService({ service, ip, claim }: AdoptPlan, object: KubeObject, live: KubeObject): Target {
+function judgeService(plan: AdoptPlan, object: KubeObject, live: KubeObject): Target {
+  const { claim } = plan;
   const view = readService(live);
   const { claim: named } = view;
-  if (view.uid !== service.uid) return refused(object, 'it is another Service of that name now');
-  if (!isPinnedTo(view, ip)) return refused(object, `it is not pinned to ${ip.text} any more`);
+  const moved = movedFrom(plan, view);
+  if (moved !== undefined) return refused(object, moved);
   if (named === claim.name) return { type: 'wanted', object: live };
   return named === undefined
     ? { type: 'open', object: live, before: { annotations: { [addressAnnotations.claim]: null } } }
@@ -83,24 +84,28 @@ function judgeService({ service, ip, claim }: AdoptPlan, object: KubeObject, liv
  */
 export async function addressLeft(
   client: KubeClient,
-  { service, ip }: AdoptPlan,
+  plan: AdoptPlan,
   signal: AbortSignal,
 ): Promise<Problem | undefined> {
+  const { service, ip } = plan;
   const ref: KubeObject = { apiVersion: 'v1', kind: 'Service', metadata: { ...service } };
   const found = await client.get(refOf(ref), { signal });
   const why = (): string | undefined => {
     if (found.type !== 'found') return found.type === 'absent' ? 'it is not there any more' : found.message;
     const live = readService(found.object);
-    if (live.uid !== service.uid) return 'it is another Service of that name now';
-    if (live.deleting) return 'it is being deleted';
-    if (!isPinnedTo(live, ip)) return `it is not pinned to ${ip.text} any more`;
+    const moved = movedFrom(plan, live);
+    if (moved !== undefined || live.deleting) return moved ?? 'it is being deleted';
     return hasAddress(live, ip) ? undefined : `it does not have ${ip.text} any more`;
   };
   const message = why();
   return message === undefined ? undefined : refused(ref, message).problem;
 }
 
-const isPinnedTo = ({ pin }: BalancedService, ip: IPAddress): boolean => pin.type === 'one' && pin.ip.text === ip.text;
+/** Why it is not the Service that was planned for, with the pin that it had. */
+function movedFrom({ service, ip }: AdoptPlan, { uid, pin }: BalancedService): string | undefined {
+  if (uid !== service.uid) return 'it is another Service of that name now';
+  return pin.type === 'one' && pin.ip.text === ip.text ? undefined : `it is not pinned to ${ip.text} any more`;
+}
 
 /** What is there now, uncached. */
 export async function targetOf(

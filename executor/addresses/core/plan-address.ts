@@ -3,7 +3,7 @@ import { addressFinalizers } from '../../../constructs/api/addresses.ts';
 import type { AddressPhase } from '../../../constructs/api/ledger-words.ts';
 import { reasonMessage } from '../../../constructs/api/reasons.ts';
 import { deepEqual, type JsonObject } from '../../../constructs/lib/json.ts';
-import type { Ledger } from '../ledger.ts';
+import { holderOf, type Ledger } from '../ledger.ts';
 import { type AddressView, type ClaimView, claimKey } from '../objects.ts';
 import { type Confirmation, type LedgerAction, type LedgerEvent, type LedgerPlan, nothing } from '../plan.ts';
 import { acceptance, isReleased } from './accept.ts';
@@ -25,13 +25,6 @@ export function planAddress(ledger: Ledger, name: string, now: number): LedgerPl
     actions: [...protect(address), ...settled.actions],
     warnings: [...duplicateWarning(ledger, address), ...settled.warnings],
   };
-}
-
-/** The claim that the address names; undefined when it is gone, or another one has its name. */
-function holderOf(ledger: Ledger, { claimRef }: AddressView): ClaimView | undefined {
-  if (claimRef === undefined) return undefined;
-  const claim = ledger.claim(claimKey(claimRef));
-  return claim === undefined || (claimRef.uid !== '' && claimRef.uid !== claim.uid) ? undefined : claim;
 }
 
 /** What was seen of the claim is read again: it is not held to be gone because the watch is late. */

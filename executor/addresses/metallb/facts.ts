@@ -4,6 +4,7 @@ import { holdsIP, readIPRange } from '../../../constructs/lib/ip.ts';
 import { type JsonObject, objectOf } from '../../../constructs/lib/json.ts';
 import type { LedgerRef } from '../api.ts';
 import { isSurplus } from '../core/duplicate.ts';
+import { holderOf } from '../ledger.ts';
 import { type AddressView, type ClaimView, claimKey, type Workload } from '../objects.ts';
 import type { Confirmation } from '../plan.ts';
 import type { MetallbLedger } from './ledger.ts';
@@ -15,13 +16,13 @@ import { type ServiceView, serviceKey } from './views.ts';
 export const isLeaving = ({ deleting, finalizers }: AddressView): boolean =>
   deleting && !finalizers.includes(addressFinalizers.address);
 
-/** It will not be there for long: nothing keeps it, or its claim is gone and it goes with that. Another claim of the name is none of it. */
+/** It will not be there for long: nothing keeps it, or its claim is gone and it goes with that. */
 export function goes(ledger: MetallbLedger, address: AddressView): boolean {
   const { deleting, reclaimPolicy, claimRef } = address;
   if (isLeaving(address)) return true;
-  const holder = claimRef === undefined ? undefined : ledger.claim(claimKey(claimRef));
-  const isWithoutClaim = holder === undefined || (claimRef?.uid !== '' && claimRef?.uid !== holder.uid);
-  return isWithoutClaim && (deleting || (reclaimPolicy === 'Delete' && claimRef !== undefined));
+  return (
+    holderOf(ledger, address) === undefined && (deleting || (reclaimPolicy === 'Delete' && claimRef !== undefined))
+  );
 }
 
 export const isOurs = ({ finalizers }: AddressView): boolean => finalizers.includes(driverFinalizer);
@@ -33,6 +34,10 @@ export const ownersOf = (ledger: MetallbLedger, ip: string): AddressView[] =>
 /** The driver serves the class of the address. */
 export const servesAddress = (ledger: MetallbLedger, { className }: AddressView): boolean =>
   isServed(ledger.class(className));
+
+/** The Service has the address, whoever may. */
+export const hasIP = ({ ingress }: ServiceView, { ip }: AddressView): boolean =>
+  ip !== undefined && ingress.includes(ip.text);
 
 export const isUser = ({ associatedTo }: AddressView, service: ServiceView): boolean =>
   associatedTo?.kind === 'Service' && claimKey(associatedTo) === serviceKey(service);

@@ -9,6 +9,7 @@ import { conflictTold } from './detect.ts';
 import {
   goes,
   gone,
+  hasIP,
   isInPool,
   isLeaving,
   isOurs,
@@ -113,7 +114,7 @@ function releaseStep(
   address: AddressView,
   service: ServiceView,
 ): { readonly actions: readonly Action[]; readonly waits: boolean } {
-  const has = address.ip !== undefined && service.ingress.includes(address.ip.text);
+  const has = hasIP(service, address);
   if (service.releasing) return { actions: [], waits: has };
   if (!isAuthored(service, [address])) return { actions: [], waits: false };
   const force = ledger.settings.forcedRelease !== 'never' && has && isOurs(address);
@@ -123,8 +124,8 @@ function releaseStep(
 const patienceMs = 10_000;
 
 /** How long until a placeholder that has just been made counts as one that waits. */
-function heldAfterMs({ keeper }: Hold, { ip }: AddressView, now: number): number | undefined {
-  if (keeper === undefined || (ip !== undefined && keeper.ingress.includes(ip.text))) return undefined;
+function heldAfterMs({ keeper }: Hold, address: AddressView, now: number): number | undefined {
+  if (keeper === undefined || hasIP(keeper, address)) return undefined;
   const left = Date.parse(keeper.createdAt) + patienceMs - now;
   return left > 0 ? left : undefined;
 }

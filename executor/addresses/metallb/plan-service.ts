@@ -3,7 +3,7 @@ import { metallbProvisioner } from '../../../constructs/api/metallb.ts';
 import { type AddressView, type ClaimView, claimKey, keyParts } from '../objects.ts';
 import { type Confirmation, nothing } from '../plan.ts';
 import { conflictIn, detect } from './detect.ts';
-import { addressesWith, goes, gone, isUser, servesAddress, statusWith, userOf, userText } from './facts.ts';
+import { addressesWith, goes, gone, hasIP, isUser, servesAddress, statusWith, userOf, userText } from './facts.ts';
 import { unfitness } from './fitness.ts';
 import { drop } from './holds.ts';
 import type { MetallbLedger } from './ledger.ts';
@@ -134,11 +134,9 @@ function take(ledger: MetallbLedger, service: ServiceView, { takes }: Wish): Act
       .map((one) => drop(one)),
     ...(isPinned ? [] : [pin(service, wanted, events)]),
     // What it had before is held again once it has let go: MetalLB asks nobody else when a Service moves.
-    ...others.filter((one) => !has(service, one)).flatMap(disassociate(ledger, service)),
+    ...others.filter((one) => !hasIP(service, one)).flatMap(disassociate(ledger, service)),
   ];
 }
-
-const has = ({ ingress }: ServiceView, { ip }: AddressView): boolean => ip !== undefined && ingress.includes(ip.text);
 
 /**
  * One that goes keeps it to the end: its teardown asks who used it. What the Service keeps is in conflict by the same write:
@@ -148,7 +146,7 @@ const disassociate =
   (ledger: MetallbLedger, service: ServiceView) =>
   (address: AddressView): Action[] => {
     if (goes(ledger, address)) return [];
-    const change = has(service, address) ? conflictIn(service, address) : undefined;
+    const change = hasIP(service, address) ? conflictIn(service, address) : undefined;
     return [
       {
         type: 'status',
@@ -168,7 +166,7 @@ function withdraw(ledger: MetallbLedger, service: ServiceView, { keeps, confirm 
   const pinned = used.length === lost.length && isAuthored(service, lost) ? [unpin(service, force)] : [];
   // Taken off by force it is used until MetalLB has done that: nobody else is given it before.
   const isSent = service.releasing || (force && pinned.length > 0);
-  const cleared = lost.filter((one) => !isSent || !has(service, one)).flatMap(disassociate(ledger, service));
+  const cleared = lost.filter((one) => !isSent || !hasIP(service, one)).flatMap(disassociate(ledger, service));
   const addresses = pinOf(lost).join(' and ');
   const told = pinned.length > 0 || service.releasing ? [] : [normal(service, 'Disassociated', { addresses })];
   return [...pinned, ...cleared].map((action, n) =>
